@@ -1,0 +1,257 @@
+//! `bench activity [--records N]`: what the activity log costs a call, and what questions cost a
+//! large log. The log is filled through the crate, as the daemon does it, and removed at the end.
+
+mod fill;
+mod memory;
+
+use std::fs::File;
+use std::io::{Write, stdout};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use activity::sqlite::{SqliteOptions, SqliteStore};
+use activity::{
+    Activity, ActivityId, Durability, ExportFormat, ExportRequest, Filter, GroupBy, ListRequest,
+    Period,
+};
+use anyhow::{Context, Result, bail};
+use tokio::runtime::Runtime;
+
+use fill::{Call, settings};
+
+const DEFAULT_RECORDS: u64 = 1_000_000;
+const REPETITIONS: usize = 31;
+const EXPORTED: [u64; 2] = [10_000, 100_000];
+
+const READ_CALLS: u64 = 100_000;
+const READ_CLIENTS: u64 = 64;
+const WRITE_CALLS: usize = 300;
+
+/// One of each filter, with values that match many records, few and none.
+const FILTERS: [&str; 23] = [
+    "",
+    "type=tool_call",
+    "type=system",
+    "server=server-3",
+    "server=nobody",
+    "tool=tool_42",
+    "status=success",
+    "status=error",
+    "status=pending",
+    "intent_type=read",
+    "intent_type=destructive",
+    "sensitivity=private",
+    "session_id=session-40",
+    "request_id=request-777",
+    "source=mcp",
+    "source=cli",
+    "client=cursor",
+    "start_time=2001-01-01T00:00:00Z",
+    "end_time=2100-01-01T00:00:00Z",
+    "q=file",
+    "q=absent",
+    "q=4242",
+    "offset=5000",
+];
+
+pub(crate) fn run(options: &[&str]) -> Result<()> {
+    let records = match options {
+        [] => DEFAULT_RECORDS,
+        ["--records", number] => number.parse().context("--records takes a number")?,
+        _ => bail!("usage: bench activity [--records N]"),
+    };
+    let folder = tempfile::Builder::new()
+        .prefix("mcpproxy-bench")
+        .tempdir()?;
+    Runtime::new()?.block_on(async {
+        let large = open(&folder.path().join("large"))?;
+        let began = Instant::now();
+        fill::fill(&large, records).await?;
+        let took = began.elapsed();
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+        let rate = records as f64 / took.as_secs_f64();
+        writeln!(
+            stdout(),
+            "{records} records, filled in {took:.1?} ({rate:.0} a second)"
+        )?;
+        let large = Activity::new(large, settings()?);
+        questions(&large, records).await?;
+        exports(&large).await?;
+        reads(&folder.path().join("reads")).await?;
+        writes(folder.path()).await
+    })
+}
+
+fn open(directory: &Path) -> Result<Arc<SqliteStore>> {
+    let options = SqliteOptions {
+        directory: directory.to_owned(),
+        max_file_bytes: None,
+    };
+    Ok(Arc::new(SqliteStore::open(&options)?.store))
+}
+
+async fn questions(activity: &Activity, records: u64) -> Result<()> {
+    writeln!(
+        stdout(),
+        "\nlist, 50 records a page (target: p50 under 20 ms)"
+    )?;
+    for filter in FILTERS {
+        let pairs: Vec<_> = filter.split_once('=').into_iter().collect();
+        let request = ListRequest::from_pairs(pairs)?;
+        let p50 = p50(async || {
+            activity.page(request.clone()).await?;
+            Ok(())
+        })
+        .await?;
+        writeln!(stdout(), "  {filter:<32} {p50:>10.2?}")?;
+    }
+    let middle = middle(activity, records).await?;
+    let show = p50(async || {
+        activity.get(middle).await?.context("the record is there")?;
+        Ok(())
+    })
+    .await?;
+    writeln!(
+        stdout(),
+        "\nshow (target: under 2 ms)\n  {:<32} {show:>10.2?}",
+        ""
+    )?;
+    writeln!(stdout(), "\nsummary of 24 h (target: under 200 ms)")?;
+    for by in ["server", "tool", "status", "intent_type", "client", "hour"] {
+        let group_by = GroupBy::parse(by)?;
+        let p50 = p50(async || {
+            activity.summary(Period::Day, group_by).await?;
+            Ok(())
+        })
+        .await?;
+        writeln!(stdout(), "  by {by:<29} {p50:>10.2?}")?;
+    }
+    Ok(())
+}
+
+async fn middle(activity: &Activity, records: u64) -> Result<ActivityId> {
+    let offset = (records / 2).to_string();
+    let request = ListRequest::from_pairs([("offset", offset.as_str()), ("limit", "1")])?;
+    let page = activity.page(request).await?;
+    let record = page.activities.first().context("a record in the middle")?;
+    Ok(record.id)
+}
+
+/// The more is exported, the longer it takes; memory stays where it is.
+async fn exports(activity: &Activity) -> Result<()> {
+    writeln!(
+        stdout(),
+        "\nexport as JSON lines, bodies included (target: memory does not grow)"
+    )?;
+    for limit in EXPORTED {
+        let before = memory::used()?;
+        let mut peak = before;
+        let began = Instant::now();
+        let mut export = activity.export(ExportRequest {
+            filter: Filter::default(),
+            format: ExportFormat::JsonLines,
+            include_bodies: true,
+            limit: Some(limit),
+        });
+        let mut bytes = 0;
+        while let Some(chunk) = export.next_chunk().await? {
+            bytes += chunk.len();
+            peak = peak.max(memory::used()?);
+        }
+        writeln!(
+            stdout(),
+            "  {:<10} records, {:>4} MB in {:>8.2?}, peak {:>5} kB above {before} kB",
+            export.written(),
+            bytes / 1_000_000,
+            began.elapsed(),
+            peak - before,
+        )?;
+    }
+    Ok(())
+}
+
+/// Reads as the daemon records them: the start rides along, the end is stored before the answer.
+async fn reads(directory: &Path) -> Result<()> {
+    let activity = Activity::new(open(directory)?, settings()?);
+    let began = (Instant::now(), memory::cpu_time()?);
+    let mut clients = tokio::task::JoinSet::new();
+    for client in 0..READ_CLIENTS {
+        let activity = activity.clone();
+        clients.spawn(async move {
+            for number in 0..READ_CALLS / READ_CLIENTS {
+                let call = Call::new(client * READ_CALLS + number);
+                let open = activity.begin(call.start(), Durability::Batched).await?;
+                open.finish(call.end(), Durability::Written).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    for outcome in clients.join_all().await {
+        outcome?;
+    }
+    let calls = u32::try_from(READ_CALLS / READ_CLIENTS * READ_CLIENTS)?;
+    let cpu = memory::cpu_time()?;
+    let all = cpu.0.saturating_sub(began.1.0) / calls;
+    let writer = cpu.1.saturating_sub(began.1.1) / calls;
+    writeln!(
+        stdout(),
+        "\nread calls, begin and finish, {READ_CLIENTS} at once (target: at most 15 µs of CPU)\n  \
+         CPU per call, callers            {:>10.2?}\n  \
+         CPU per call, the log's thread   {writer:>10.2?}\n  \
+         time per call                    {:>10.2?}",
+        all.saturating_sub(writer),
+        began.0.elapsed() / calls
+    )?;
+    activity.close().await?;
+    Ok(())
+}
+
+/// Writes one after the other, beside what a plain file needs to reach the disk.
+async fn writes(folder: &Path) -> Result<()> {
+    let activity = Activity::new(open(&folder.join("writes"))?, settings()?);
+    let (mut begins, mut finishes, mut plain) = (Vec::new(), Vec::new(), Vec::new());
+    let mut file = File::create(folder.join("plain"))?;
+    for number in 0..WRITE_CALLS {
+        let call = Call::new(number as u64);
+        let began = Instant::now();
+        let open = activity.begin(call.start(), Durability::Durable).await?;
+        begins.push(began.elapsed());
+        let began = Instant::now();
+        open.finish(call.end(), Durability::Written).await?;
+        finishes.push(began.elapsed());
+        let began = Instant::now();
+        file.write_all(&[0; 4_096])?;
+        file.sync_data()?;
+        plain.push(began.elapsed());
+    }
+    writeln!(
+        stdout(),
+        "\nwrite calls, one at a time, p50 (target: one commit)\n  \
+         start on the disk                {:>10.2?}\n  \
+         end stored                       {:>10.2?}\n  \
+         for comparison: 4 kB and a sync  {:>10.2?}",
+        median(begins),
+        median(finishes),
+        median(plain)
+    )?;
+    activity.close().await?;
+    Ok(())
+}
+
+async fn p50(mut question: impl AsyncFnMut() -> Result<()>) -> Result<Duration> {
+    // The first answer reads the pages that the others find in memory.
+    question().await?;
+    let mut times = Vec::with_capacity(REPETITIONS);
+    for _ in 0..REPETITIONS {
+        let began = Instant::now();
+        question().await?;
+        times.push(began.elapsed());
+    }
+    Ok(median(times))
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}

@@ -1,0 +1,39 @@
+//! Records of what happened: store, retention, hash chain, export.
+//!
+//! [`Activity`] is the handle to hold; [`sqlite::SqliteStore`] is the store to give it. What goes
+//! in is redacted and cut before any store sees it, and what has started always ends, once.
+
+mod chain;
+mod event;
+mod export;
+mod filter;
+mod id;
+mod log;
+mod page;
+mod payload;
+mod record;
+mod redact;
+mod retention;
+mod search;
+pub mod sqlite;
+mod stats;
+mod store;
+mod verify;
+mod words;
+
+pub use chain::{Checkpoint, Hash, InvalidHash, Link};
+pub use event::{Event, Follow, FollowError, Phase, Replay};
+pub use export::{Export, ExportError, ExportFormat, ExportRequest};
+pub use filter::{Filter, FilterError};
+pub use id::{ActivityId, InvalidActivityId};
+pub use log::{Activity, Clock, OpenRecord, Payloads, Settings};
+pub use page::{Begin, Cursor, DEFAULT_LIMIT, HIGHEST_LIMIT, ListRequest, Page, PageRequest};
+pub use payload::{Payload, SealedPayload};
+pub use record::{End, Ended, Metadata, Outcome, Record, RecordedIntent, Start, Started};
+pub use redact::{MASK, Redacted, Redactor, RedactorError, SHORTEST_SECRET};
+pub use retention::{Candidate, Holdings, PruneStep, Pruned, RetentionPolicy};
+pub use search::SearchText;
+pub use stats::{Counts, Group, GroupBy, Period, Summary, ToolUsage, Usage};
+pub use store::{ActivityStore, Durability, Entry, Health, StoreError, StoreFuture};
+pub use verify::{Break, BreakReason, NotedHead, Verification};
+pub use words::{RecordType, Source, Status, Word};

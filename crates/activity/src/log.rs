@@ -1,0 +1,315 @@
+//! The handle that the rest of the product holds: it redacts, cuts and numbers what it is told
+//! before a store sees it, and makes sure that whatever starts also ends.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::chain::{Hash, Link};
+use crate::event::Follow;
+use crate::export::{Export, ExportRequest};
+use crate::id::{ActivityId, IdSource};
+use crate::page::{ListRequest, Page};
+use crate::payload::{Payload, SealedPayload};
+use crate::record::{End, Ended, Metadata, Record, Start, Started};
+use crate::redact::Redactor;
+use crate::retention::{PruneStep, Pruned, RetentionPolicy};
+use crate::stats::{GroupBy, Period, Summary, Usage};
+use crate::store::{ActivityStore, Durability, Entry, Health, StoreError};
+use crate::verify::Verification;
+
+/// The activity log. Cheap to clone.
+#[derive(Clone)]
+pub struct Activity {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn ActivityStore>,
+    ids: IdSource,
+    clock: Clock,
+    settings: RwLock<Arc<Settings>>,
+}
+
+/// What can change while the log is open.
+#[derive(Debug)]
+pub struct Settings {
+    pub redactor: Redactor,
+    pub max_response_bytes: usize,
+    pub payloads: Payloads,
+}
+
+/// Whether arguments and responses are kept, or only their fingerprints and sizes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Payloads {
+    #[default]
+    Full,
+    None,
+}
+
+/// Where the time comes from; tests and measurements bring their own.
+pub type Clock = fn() -> Timestamp;
+
+/// A record that has started. It ends once: by [`finish`](Self::finish), or as cancelled when it
+/// is dropped, as happens to a call whose client went away.
+#[must_use = "dropping it ends the record as cancelled"]
+pub struct OpenRecord {
+    id: ActivityId,
+    inner: Arc<Inner>,
+    open: bool,
+}
+
+impl Activity {
+    pub fn new(store: Arc<dyn ActivityStore>, settings: Settings) -> Self {
+        Self::with_clock(store, settings, Timestamp::now)
+    }
+
+    pub fn with_clock(store: Arc<dyn ActivityStore>, settings: Settings, clock: Clock) -> Self {
+        let settings = RwLock::new(Arc::new(settings));
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                ids: IdSource::default(),
+                clock,
+                settings,
+            }),
+        }
+    }
+
+    /// Applies to everything recorded from now on.
+    pub fn reconfigure(&self, settings: Settings) {
+        let mut current = self
+            .inner
+            .settings
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(settings);
+    }
+
+    /// Records that something starts. With [`Durability::Durable`] it may be carried out as soon
+    /// as this returns; an error means that it is not recorded.
+    pub async fn begin(
+        &self,
+        start: Start<'_>,
+        durability: Durability,
+    ) -> Result<OpenRecord, StoreError> {
+        let started = Arc::new(self.inner.started(start));
+        let mut record = OpenRecord {
+            id: started.id,
+            inner: Arc::clone(&self.inner),
+            open: true,
+        };
+        let result = self
+            .inner
+            .store
+            .append(Entry::Start(started), durability)
+            .await;
+        if let Err(error) = result {
+            record.open = false;
+            return Err(error);
+        }
+        Ok(record)
+    }
+
+    /// Records something that is over already: a refusal, a change.
+    pub async fn record(
+        &self,
+        start: Start<'_>,
+        end: End<'_>,
+        durability: Durability,
+    ) -> Result<ActivityId, StoreError> {
+        let started = Arc::new(self.inner.started(start));
+        let id = started.id;
+        let ended = self.inner.ended(end);
+        self.inner
+            .store
+            .append(Entry::Whole(started, ended), durability)
+            .await?;
+        Ok(id)
+    }
+
+    pub async fn page(&self, request: ListRequest) -> Result<Page, StoreError> {
+        self.inner.store.page(request).await
+    }
+
+    pub async fn get(&self, id: ActivityId) -> Result<Option<Record>, StoreError> {
+        self.inner.store.get(id).await
+    }
+
+    pub async fn summary(&self, period: Period, by: GroupBy) -> Result<Summary, StoreError> {
+        self.inner
+            .store
+            .summary(period, by, (self.inner.clock)())
+            .await
+    }
+
+    pub async fn usage(&self, period: Period) -> Result<Usage, StoreError> {
+        self.inner.store.usage(period, (self.inner.clock)()).await
+    }
+
+    /// Starts an export; nothing is read before the first chunk is asked for.
+    pub fn export(&self, request: ExportRequest) -> Export {
+        Export::new(Arc::clone(&self.inner.store), request)
+    }
+
+    pub async fn verify(&self, noted_head: Option<Hash>) -> Result<Verification, StoreError> {
+        self.inner.store.verify(noted_head).await
+    }
+
+    pub async fn head(&self) -> Result<Link, StoreError> {
+        self.inner.store.head().await
+    }
+
+    /// Forgets what the policy does not keep, in slices between which calls go on.
+    pub async fn prune(&self, policy: RetentionPolicy) -> Result<Pruned, StoreError> {
+        let mut pruned = Pruned::default();
+        loop {
+            match self
+                .inner
+                .store
+                .prune_step(policy, (self.inner.clock)())
+                .await?
+            {
+                PruneStep::Removed(records) => pruned.records += records,
+                PruneStep::Released(bytes) => pruned.released_bytes += bytes,
+                PruneStep::Done => return Ok(pruned),
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Events from now on, or from after the entry with that sequence.
+    pub fn follow(&self, after: Option<u64>) -> Follow {
+        Follow::new(Arc::clone(&self.inner.store), after)
+    }
+
+    pub fn health(&self) -> Health {
+        self.inner.store.health()
+    }
+
+    /// Stores what is queued. Records that are still open end as interrupted at the next start.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        self.inner.store.close().await
+    }
+}
+
+impl OpenRecord {
+    pub fn id(&self) -> ActivityId {
+        self.id
+    }
+
+    /// Records the end. Should the store be full, it keeps the end and writes it later; the error
+    /// only tells that it is not stored yet.
+    pub async fn finish(mut self, end: End<'_>, durability: Durability) -> Result<(), StoreError> {
+        let ended = self.inner.ended(end);
+        let result = self
+            .inner
+            .store
+            .append(Entry::End(self.id, ended), durability)
+            .await;
+        self.open = false;
+        result
+    }
+}
+
+impl Drop for OpenRecord {
+    fn drop(&mut self) {
+        if self.open {
+            self.inner.store.abandon(self.id);
+        }
+    }
+}
+
+impl Inner {
+    fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn started(&self, start: Start<'_>) -> Started {
+        let settings = self.settings();
+        let own = |text: Option<&str>| text.map(|text| settings.own(text));
+        Started {
+            id: self.ids.next((self.clock)()),
+            record_type: start.record_type,
+            source: start.source,
+            server_name: own(start.server_name),
+            tool_name: own(start.tool_name),
+            session_id: own(start.session_id),
+            client_name: own(start.client_name),
+            request_id: own(start.request_id),
+            request_bytes: start.request_bytes,
+            metadata: settings.redact_metadata(start.metadata),
+            arguments: start.arguments.map(|text| settings.seal(text, usize::MAX)),
+        }
+    }
+
+    fn ended(&self, end: End<'_>) -> Ended {
+        let settings = self.settings();
+        Ended {
+            status: end.outcome.status(),
+            error_code: end.outcome.code().map(Arc::from),
+            error_message: end.outcome.message().map(|text| settings.own(text)),
+            duration_ms: u64::try_from(end.duration.as_millis()).unwrap_or(u64::MAX),
+            response_bytes: end.response_bytes,
+            response: end
+                .response
+                .map(|text| settings.seal(text, settings.max_response_bytes)),
+        }
+    }
+}
+
+impl Settings {
+    fn own(&self, text: &str) -> Arc<str> {
+        self.redactor.text(text).into()
+    }
+
+    fn seal(&self, text: &str, limit: usize) -> SealedPayload {
+        let redacted = self.redactor.json_up_to(text, limit);
+        let kept = self.payloads == Payloads::Full;
+        SealedPayload {
+            digest: Hash::of(redacted.text.as_bytes()),
+            truncated: redacted.truncated,
+            text: kept.then(|| Payload::new(redacted.text)),
+            kept,
+        }
+    }
+
+    fn redact_metadata(&self, mut metadata: Metadata) -> Metadata {
+        let redact = |text: &mut String| {
+            if let std::borrow::Cow::Owned(redacted) = self.redactor.text(text) {
+                *text = redacted;
+            }
+        };
+        if let Some(reason) = metadata
+            .intent
+            .as_mut()
+            .and_then(|intent| intent.reason.as_mut())
+        {
+            redact(reason);
+        }
+        metadata.warnings.iter_mut().for_each(redact);
+        metadata
+    }
+}
+
+impl fmt::Debug for Activity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Activity")
+            .field("store", &self.inner.store)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for OpenRecord {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("OpenRecord")
+            .field("id", &self.id)
+            .field("open", &self.open)
+            .finish_non_exhaustive()
+    }
+}

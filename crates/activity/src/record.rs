@@ -1,0 +1,247 @@
+//! One record per thing that happened: how a caller reports it, and how it is read back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use policy::{DataSensitivity, OperationType, Provenance, Tier, ToolVariant};
+use serde::{Deserialize, Serialize};
+
+use crate::id::ActivityId;
+use crate::payload::{Payload, SealedPayload};
+use crate::words::{RecordType, Source, Status};
+
+/// A record as it is listed, shown and exported.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    pub id: ActivityId,
+    #[serde(rename = "type")]
+    pub record_type: RecordType,
+    pub source: Source,
+    pub server_name: Option<Arc<str>>,
+    pub tool_name: Option<Arc<str>>,
+    pub arguments: Option<Payload>,
+    pub response: Option<Payload>,
+    pub response_truncated: bool,
+    pub status: Status,
+    pub error_code: Option<Arc<str>>,
+    pub error_message: Option<Arc<str>>,
+    pub duration_ms: Option<u64>,
+    #[serde(with = "milliseconds")]
+    pub timestamp: Timestamp,
+    pub session_id: Option<Arc<str>>,
+    pub client_name: Option<Arc<str>>,
+    pub request_id: Option<Arc<str>>,
+    pub request_bytes: u64,
+    pub response_bytes: u64,
+    pub metadata: Metadata,
+}
+
+/// What was declared and what was known about the tool when the call was decided.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    pub intent: Option<RecordedIntent>,
+    pub tool_variant: Option<ToolVariant>,
+    pub effective_tier: Option<Tier>,
+    pub provenance: Option<Provenance>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// The intent as far as it could be understood; a refused call may have declared less than a
+/// whole one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedIntent {
+    pub operation_type: Option<OperationType>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_sensitivity: Option<DataSensitivity>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What is known when something begins.
+#[derive(Debug, Clone)]
+pub struct Start<'a> {
+    pub record_type: RecordType,
+    pub source: Source,
+    pub server_name: Option<&'a str>,
+    pub tool_name: Option<&'a str>,
+    /// JSON text; for changes of servers and config, what changed.
+    pub arguments: Option<&'a str>,
+    /// The size of the request as it arrived.
+    pub request_bytes: u64,
+    pub session_id: Option<&'a str>,
+    pub client_name: Option<&'a str>,
+    pub request_id: Option<&'a str>,
+    pub metadata: Metadata,
+}
+
+/// What is known when it has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct End<'a> {
+    pub outcome: Outcome<'a>,
+    pub duration: Duration,
+    /// JSON text.
+    pub response: Option<&'a str>,
+    /// The size of the response as it arrived, before any cut.
+    pub response_bytes: u64,
+}
+
+/// The ways in which something can end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    Success,
+    Error { code: &'a str, message: &'a str },
+    Blocked { code: &'a str, message: &'a str },
+    Cancelled { message: &'a str },
+    Interrupted { message: &'a str },
+}
+
+/// The first half of a record as a store keeps it: owned, redacted, with its identifier.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Started {
+    pub id: ActivityId,
+    pub record_type: RecordType,
+    pub source: Source,
+    pub server_name: Option<Arc<str>>,
+    pub tool_name: Option<Arc<str>>,
+    pub session_id: Option<Arc<str>>,
+    pub client_name: Option<Arc<str>>,
+    pub request_id: Option<Arc<str>>,
+    pub request_bytes: u64,
+    pub metadata: Metadata,
+    pub arguments: Option<SealedPayload>,
+}
+
+/// The second half of a record as a store keeps it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    pub status: Status,
+    pub error_code: Option<Arc<str>>,
+    pub error_message: Option<Arc<str>>,
+    pub duration_ms: u64,
+    pub response_bytes: u64,
+    pub response: Option<SealedPayload>,
+}
+
+impl Start<'_> {
+    /// Something of this type, with nothing else known yet.
+    pub fn new(record_type: RecordType, source: Source) -> Self {
+        Self {
+            record_type,
+            source,
+            server_name: None,
+            tool_name: None,
+            arguments: None,
+            request_bytes: 0,
+            session_id: None,
+            client_name: None,
+            request_id: None,
+            metadata: Metadata::default(),
+        }
+    }
+}
+
+impl<'a> End<'a> {
+    /// An end without a response.
+    pub fn new(outcome: Outcome<'a>, duration: Duration) -> Self {
+        Self {
+            outcome,
+            duration,
+            response: None,
+            response_bytes: 0,
+        }
+    }
+}
+
+impl<'a> Outcome<'a> {
+    pub fn status(self) -> Status {
+        match self {
+            Self::Success => Status::Success,
+            Self::Error { .. } => Status::Error,
+            Self::Blocked { .. } => Status::Blocked,
+            Self::Cancelled { .. } => Status::Cancelled,
+            Self::Interrupted { .. } => Status::Interrupted,
+        }
+    }
+
+    pub(crate) fn code(self) -> Option<&'a str> {
+        match self {
+            Self::Error { code, .. } | Self::Blocked { code, .. } => Some(code),
+            Self::Success | Self::Cancelled { .. } | Self::Interrupted { .. } => None,
+        }
+    }
+
+    pub(crate) fn message(self) -> Option<&'a str> {
+        match self {
+            Self::Success => None,
+            Self::Error { message, .. }
+            | Self::Blocked { message, .. }
+            | Self::Cancelled { message }
+            | Self::Interrupted { message } => Some(message),
+        }
+    }
+}
+
+impl Ended {
+    /// The end that is given to what was running when the process died.
+    pub(crate) fn interrupted() -> Self {
+        Self {
+            status: Status::Interrupted,
+            error_code: None,
+            error_message: Some("mcpproxy stopped before this ended".into()),
+            duration_ms: 0,
+            response_bytes: 0,
+            response: None,
+        }
+    }
+}
+
+impl Record {
+    /// Both halves as one record; without the second it is pending.
+    pub fn from_halves(started: &Started, ended: Option<&Ended>) -> Self {
+        let text = |sealed: &Option<SealedPayload>| sealed.as_ref()?.text.clone();
+        Self {
+            id: started.id,
+            record_type: started.record_type,
+            source: started.source,
+            server_name: started.server_name.clone(),
+            tool_name: started.tool_name.clone(),
+            arguments: text(&started.arguments),
+            response: ended.and_then(|ended| text(&ended.response)),
+            response_truncated: ended
+                .and_then(|ended| ended.response.as_ref())
+                .is_some_and(|response| response.truncated),
+            status: ended.map_or(Status::Pending, |ended| ended.status),
+            error_code: ended.and_then(|ended| ended.error_code.clone()),
+            error_message: ended.and_then(|ended| ended.error_message.clone()),
+            duration_ms: ended.map(|ended| ended.duration_ms),
+            timestamp: started.id.timestamp(),
+            session_id: started.session_id.clone(),
+            client_name: started.client_name.clone(),
+            request_id: started.request_id.clone(),
+            request_bytes: started.request_bytes,
+            response_bytes: ended.map_or(0, |ended| ended.response_bytes),
+            metadata: started.metadata.clone(),
+        }
+    }
+}
+
+/// Timestamps always carry three digits of a second, so that they sort as text.
+mod milliseconds {
+    use jiff::Timestamp;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        timestamp: &Timestamp,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{timestamp:.3}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Timestamp, D::Error> {
+        Timestamp::deserialize(deserializer)
+    }
+}

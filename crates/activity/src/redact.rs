@@ -1,0 +1,211 @@
+//! Takes secrets out of text before anything is stored.
+//!
+//! Two kinds are found: values that the operator configured, wherever they turn up, and tokens
+//! that are known by their shape. Both searches are automata, so the time is linear in the text
+//! whatever a hostile upstream sends.
+
+mod json;
+mod shapes;
+
+use std::borrow::Cow;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use regex::Regex;
+
+/// What stands where a secret stood.
+pub const MASK: &str = "[REDACTED]";
+
+/// Configured values shorter than this are not searched for: they would turn up by chance
+/// everywhere, and nobody is protected by hiding every `true`.
+pub const SHORTEST_SECRET: usize = 6;
+
+/// Beyond the end of a cut, this much more is looked at, so that a secret across the cut is seen.
+const LONGEST_SHAPE: usize = 8 * 1024;
+
+#[derive(Debug)]
+pub struct Redactor {
+    /// Nothing when no value is configured.
+    secrets: Option<AhoCorasick>,
+    shapes: Regex,
+    longest: usize,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RedactorError {
+    #[error("the configured secrets are too many or too long to search for")]
+    Secrets(#[from] aho_corasick::BuildError),
+    #[error("the token shapes do not compile")]
+    Shapes(#[from] regex::Error),
+}
+
+/// Text after redaction, and whether its end was cut off.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Redacted<'a> {
+    pub text: Cow<'a, str>,
+    pub truncated: bool,
+}
+
+impl Redactor {
+    pub fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, RedactorError> {
+        let mut patterns: Vec<String> = secrets
+            .into_iter()
+            .map(|secret| secret.as_ref().trim().to_owned())
+            .filter(|secret| secret.len() >= SHORTEST_SECRET)
+            .flat_map(written_forms)
+            .collect();
+        patterns.sort_unstable();
+        patterns.dedup();
+        let longest = patterns
+            .iter()
+            .map(String::len)
+            .max()
+            .unwrap_or(0)
+            .max(LONGEST_SHAPE);
+        let secrets = if patterns.is_empty() {
+            None
+        } else {
+            Some(
+                AhoCorasick::builder()
+                    .match_kind(MatchKind::LeftmostLongest)
+                    .build(&patterns)?,
+            )
+        };
+        Ok(Self {
+            secrets,
+            shapes: shapes::compiled()?,
+            longest,
+        })
+    }
+
+    /// Redacts plain text: messages and reasons.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let without_secrets = match &self.secrets {
+            Some(secrets) if secrets.is_match(text) => {
+                let mut output = String::with_capacity(text.len());
+                secrets.replace_all_with(text, &mut output, |_, _, output| {
+                    output.push_str(MASK);
+                    true
+                });
+                Cow::Owned(output)
+            }
+            _ => Cow::Borrowed(text),
+        };
+        match without_secrets {
+            Cow::Borrowed(text) => shapes::replace(&self.shapes, text),
+            Cow::Owned(text) => Cow::Owned(shapes::replace(&self.shapes, &text).into_owned()),
+        }
+    }
+
+    /// Redacts JSON text; what was valid JSON stays valid JSON.
+    pub fn json<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        json::redact(self, text)
+    }
+
+    /// Redacts JSON text and keeps at most `limit` bytes of it, cut between two characters.
+    ///
+    /// Only the part that can be kept is searched, plus enough to recognise a secret that lies
+    /// across the cut. The end of what was searched may hold half a secret, so it is never kept.
+    pub fn json_up_to<'a>(&self, text: &'a str, limit: usize) -> Redacted<'a> {
+        let window = cut(text, limit.saturating_add(self.longest));
+        let redacted = self.json(window);
+        let certain = if window.len() < text.len() {
+            redacted.len().saturating_sub(self.longest)
+        } else {
+            redacted.len()
+        };
+        let kept = cut(&redacted, limit.min(certain)).len();
+        let truncated = kept < redacted.len() || window.len() < text.len();
+        let text = match redacted {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[..kept]),
+            Cow::Owned(mut text) => {
+                text.truncate(kept);
+                Cow::Owned(text)
+            }
+        };
+        Redacted { text, truncated }
+    }
+
+    fn finds_something(&self, text: &str) -> bool {
+        self.secrets
+            .as_ref()
+            .is_some_and(|secrets| secrets.is_match(text))
+            || self.shapes.is_match(text)
+    }
+}
+
+/// The longest beginning of the text that fits and ends between two characters.
+pub(crate) fn cut(text: &str, limit: usize) -> &str {
+    &text[..text.floor_char_boundary(limit)]
+}
+
+/// A secret as it is, and as it looks inside a JSON string that is itself inside a JSON string.
+fn written_forms(secret: String) -> [String; 2] {
+    let quoted = serde_json::Value::String(secret.clone()).to_string();
+    let escaped = quoted[1..quoted.len() - 1].to_owned();
+    [secret, escaped]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redactor(secrets: &[&str]) -> Redactor {
+        Redactor::new(secrets).unwrap()
+    }
+
+    #[test]
+    fn configured_values_go_longest_first() {
+        let redactor = redactor(&["hunter2", "hunter2-and-more", "short"]);
+        assert_eq!(
+            redactor.text("a hunter2-and-more b hunter2 c short"),
+            "a [REDACTED] b [REDACTED] c short"
+        );
+    }
+
+    #[test]
+    fn clean_text_is_not_copied() {
+        let redactor = redactor(&["hunter2"]);
+        assert!(matches!(redactor.text("nothing here"), Cow::Borrowed(_)));
+        assert!(matches!(
+            redactor.json(r#"{"a":"nothing"}"#),
+            Cow::Borrowed(_)
+        ));
+    }
+
+    #[test]
+    fn a_cut_falls_between_two_characters() {
+        let redactor = redactor(&[]);
+        let cut = redactor.json_up_to("\"ääää\"", 4);
+        assert_eq!(cut.text, "\"ä");
+        assert!(cut.truncated);
+        let whole = redactor.json_up_to("\"ä\"", 4);
+        assert_eq!(whole.text, "\"ä\"");
+        assert!(!whole.truncated);
+    }
+
+    #[test]
+    fn a_secret_across_the_cut_leaves_no_half() {
+        let redactor = redactor(&["correct-horse-battery"]);
+        let text = format!(
+            "\"{}correct-horse-battery{}\"",
+            "x".repeat(95),
+            "y".repeat(50_000)
+        );
+        for limit in 90..130 {
+            let cut = redactor.json_up_to(&text, limit);
+            assert!(cut.truncated);
+            assert!(!cut.text.contains("corr"), "{limit}: {}", cut.text);
+        }
+    }
+
+    #[test]
+    fn shrinking_never_pulls_half_a_secret_into_what_is_kept() {
+        let secret = "s".repeat(3_000);
+        let redactor = redactor(&[&secret]);
+        let text = format!("\"{}\"", secret.repeat(20));
+        for limit in [10, 100, 5_000, 20_000, 30_000] {
+            let cut = redactor.json_up_to(&text, limit);
+            assert!(!cut.text.contains("sss"), "{limit}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Redaction inside JSON text: strings are searched as what they mean, not as they are written,
+//! so that `\u0073ecret` is found too, and whatever is replaced stays JSON.
+
+use std::borrow::Cow;
+
+use super::{MASK, Redactor, SHORTEST_SECRET};
+
+/// A stretch of JSON text.
+enum Part<'a> {
+    /// A string without its quotes, and whether its closing quote is there.
+    String { inner: &'a str, closed: bool },
+    /// What is between strings: brackets, numbers, literals, white space.
+    Between(&'a str),
+}
+
+struct Parts<'a> {
+    rest: &'a str,
+}
+
+pub(super) fn redact<'a>(redactor: &Redactor, text: &'a str) -> Cow<'a, str> {
+    // Without a backslash text means what it says, so one search over the whole of it tells
+    // whether there is anything to do; for most payloads there is not.
+    if !text.contains('\\') && !redactor.finds_something(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut output = String::new();
+    // Up to here the input was looked at, and up to here it was copied to the output.
+    let (mut seen, mut copied) = (0, 0);
+    for part in (Parts { rest: text }) {
+        let (length, replacement) = match part {
+            Part::String { inner, closed } => {
+                let replacement = redact_string(redactor, inner).map(|inner| {
+                    let quote = if closed { "\"" } else { "" };
+                    format!("\"{inner}{quote}")
+                });
+                (1 + inner.len() + usize::from(closed), replacement)
+            }
+            Part::Between(between) => (between.len(), redact_between(redactor, between)),
+        };
+        if let Some(replacement) = replacement {
+            output.push_str(&text[copied..seen]);
+            output.push_str(&replacement);
+            copied = seen + length;
+        }
+        seen += length;
+    }
+    let output = if copied == 0 {
+        Cow::Borrowed(text)
+    } else {
+        output.push_str(&text[copied..]);
+        Cow::Owned(output)
+    };
+    // Text that was never JSON has its words anywhere, also outside what looks like strings.
+    if redactor.finds_something(&output) && !is_json(&output) {
+        return Cow::Owned(redactor.text(&output).into_owned());
+    }
+    output
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// The inside of a string with its secrets replaced, if it had any.
+fn redact_string(redactor: &Redactor, inner: &str) -> Option<String> {
+    if inner.len() < SHORTEST_SECRET {
+        return None;
+    }
+    if inner.contains('\\') {
+        // A string that was cut off may end in half an escape; what is before it still counts.
+        let meaning = (0..=6.min(inner.len())).find_map(|dropped| {
+            let end = inner.floor_char_boundary(inner.len() - dropped);
+            serde_json::from_str::<String>(&format!("\"{}\"", &inner[..end])).ok()
+        });
+        if let Some(meaning) = meaning {
+            let redacted = changed(redactor.text(&meaning))?;
+            let quoted = serde_json::Value::String(redacted).to_string();
+            return Some(quoted[1..quoted.len() - 1].to_owned());
+        }
+    }
+    changed(redactor.text(inner))
+}
+
+/// What is between strings, with numbers that hold a secret replaced by the mask as a string.
+fn redact_between(redactor: &Redactor, between: &str) -> Option<String> {
+    if between.len() < SHORTEST_SECRET || !redactor.finds_something(between) {
+        return None;
+    }
+    let is_scalar = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '+' | '.');
+    let mut output = String::with_capacity(between.len());
+    let mut rest = between;
+    while let Some(first) = rest.chars().next() {
+        let scalar = is_scalar(first);
+        let end = rest
+            .find(|letter| is_scalar(letter) != scalar)
+            .unwrap_or(rest.len());
+        let (token, after) = rest.split_at(end);
+        if scalar && redactor.finds_something(token) {
+            output.push('"');
+            output.push_str(MASK);
+            output.push('"');
+        } else {
+            output.push_str(token);
+        }
+        rest = after;
+    }
+    Some(output)
+}
+
+fn changed(redacted: Cow<'_, str>) -> Option<String> {
+    match redacted {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(redacted) => Some(redacted),
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = Part<'a>;
+
+    fn next(&mut self) -> Option<Part<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let Some(inside) = self.rest.strip_prefix('"') else {
+            let end = self.rest.find('"').unwrap_or(self.rest.len());
+            let (between, rest) = self.rest.split_at(end);
+            self.rest = rest;
+            return Some(Part::Between(between));
+        };
+        let end = closing_quote(inside);
+        let inner = &inside[..end.unwrap_or(inside.len())];
+        self.rest = end.map_or("", |end| &inside[end + 1..]);
+        Some(Part::String {
+            inner,
+            closed: end.is_some(),
+        })
+    }
+}
+
+/// Where the string that begins here ends.
+fn closing_quote(inside: &str) -> Option<usize> {
+    let mut position = 0;
+    loop {
+        position += inside[position..].find(['"', '\\'])?;
+        if inside.as_bytes()[position] == b'"' {
+            return Some(position);
+        }
+        // The escaped character may be wider than one byte in text that is not quite JSON.
+        position += 1;
+        position += inside[position..].chars().next()?.len_utf8();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> String {
+        Redactor::new(["hunter2!", "se\"cr\\et", "12345678"])
+            .unwrap()
+            .json(text)
+            .into_owned()
+    }
+
+    #[test]
+    fn secrets_are_found_however_they_are_written() {
+        assert_eq!(json(r#"{"a":"x hunter2! y"}"#), r#"{"a":"x [REDACTED] y"}"#);
+        assert_eq!(json(r#"{"hunter2!":1}"#), r#"{"[REDACTED]":1}"#);
+        assert_eq!(json(r#"["\u0068unter2!"]"#), r#"["[REDACTED]"]"#);
+        assert_eq!(json(r#"["se\"cr\\et"]"#), r#"["[REDACTED]"]"#);
+        assert_eq!(
+            json(r#"["{\"k\":\"se\\\"cr\\\\et\"}"]"#),
+            r#"["{\"k\":\"[REDACTED]\"}"]"#
+        );
+    }
+
+    #[test]
+    fn numbers_become_strings() {
+        assert_eq!(
+            json(r#"{"pin":-12345678.5, "b":[1]}"#),
+            r#"{"pin":"[REDACTED]", "b":[1]}"#
+        );
+    }
+
+    #[test]
+    fn what_is_not_secret_keeps_its_bytes() {
+        let text = "{ \"a\\/b\" : [1.50, \"\\u0041\"], \"s\": \"hunter2!\" }";
+        assert_eq!(
+            json(text),
+            "{ \"a\\/b\" : [1.50, \"\\u0041\"], \"s\": \"[REDACTED]\" }"
+        );
+    }
+
+    #[test]
+    fn text_that_is_not_quite_json_is_still_redacted() {
+        assert_eq!(
+            json(r#"{"a":"hunter2! and \u00"#),
+            r#"{"a":"[REDACTED] and "#
+        );
+        assert_eq!(json(r"hunter2! \"), r"[REDACTED] \");
+        assert_eq!(json("\"\\ä hunter2!"), "\"\\ä [REDACTED]");
+    }
+}

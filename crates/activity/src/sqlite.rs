@@ -1,0 +1,319 @@
+//! The store in one SQLite file: a thread that writes, a few connections that read.
+
+mod batch;
+mod body;
+mod codes;
+mod derived;
+mod error;
+mod files;
+mod list;
+mod names;
+mod open;
+mod pool;
+mod prune;
+mod queue;
+mod replay;
+mod row;
+mod schema;
+mod sums;
+mod walk;
+mod write;
+mod writer;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::broadcast;
+
+pub use error::OpenError;
+
+use crate::chain::{Hash, Link};
+use crate::event::{Event, Replay};
+use crate::filter::Filter;
+use crate::id::ActivityId;
+use crate::page::{Cursor, ListRequest, Page};
+use crate::record::Record;
+use crate::retention::{PruneStep, RetentionPolicy};
+use crate::stats::{GroupBy, Period, Summary, Usage};
+use crate::store::{ActivityStore, Durability, Entry, Health, StoreError, StoreFuture};
+use crate::verify::Verification;
+use files::Files;
+use pool::Pool;
+use queue::{Job, Queue};
+use writer::{SharedHealth, Writer};
+
+/// How far a watcher may fall behind before it loses its place.
+const WATCHED_EVENTS: usize = 1_024;
+
+pub struct SqliteStore {
+    files: Files,
+    readers: Arc<Pool>,
+    /// Nothing when the store was opened for reading only.
+    queue: Option<Queue>,
+    health: Arc<SharedHealth>,
+    events: broadcast::Sender<Event>,
+    /// Whether something was pruned since the write-ahead log was last emptied.
+    pruned: AtomicBool,
+}
+
+#[derive(Debug, Clone)]
+pub struct SqliteOptions {
+    /// A directory of the store's own; it is created, or tightened, to be private.
+    pub directory: PathBuf,
+    /// The file never grows beyond this, whatever retention does. It then counts as full.
+    pub max_file_bytes: Option<u64>,
+}
+
+/// An open store, and what had to be done to open it.
+#[derive(Debug)]
+pub struct Opened {
+    pub store: SqliteStore,
+    /// Where a damaged file was put. The store is a new one then.
+    pub moved_aside: Option<PathBuf>,
+    /// The copy that was made before the layout was changed.
+    pub backup: Option<PathBuf>,
+    /// How many records the last process left open; they are interrupted now.
+    pub interrupted: u64,
+}
+
+impl SqliteStore {
+    /// Opens the store for writing. Blocks while it reads, checks and repairs.
+    pub fn open(options: &SqliteOptions) -> Result<Opened, OpenError> {
+        let files = Files::prepare(&options.directory)?;
+        let lock = files.lock()?;
+        let prepared = open::prepare(&files, options.max_file_bytes)?;
+        let readers = Pool::open(&files.database())?;
+        let (queue, receiver, abandoned) = Queue::new();
+        let (events, _) = broadcast::channel(WATCHED_EVENTS);
+        let health = Arc::new(SharedHealth::default());
+        let writer = Writer::new(
+            prepared.connection,
+            prepared.head,
+            prepared.most_pages,
+            abandoned,
+            events.clone(),
+            Arc::clone(&health),
+            lock,
+        );
+        std::thread::Builder::new()
+            .name("activity-writer".to_owned())
+            .spawn(move || writer.run(&receiver))
+            .map_err(OpenError::file(files.database()))?;
+        let pruned = AtomicBool::new(false);
+        Ok(Opened {
+            store: Self {
+                files,
+                readers,
+                queue: Some(queue),
+                health,
+                events,
+                pruned,
+            },
+            moved_aside: prepared.moved_aside,
+            backup: prepared.backup,
+            interrupted: prepared.interrupted,
+        })
+    }
+
+    /// Opens the store beside a process that may be writing to it.
+    pub fn open_read_only(directory: &Path) -> Result<Self, OpenError> {
+        let files = Files::existing(directory)?;
+        if !files.database().exists() {
+            return Err(OpenError::Missing(directory.to_owned()));
+        }
+        schema::check(
+            &pool::open_reader(&files.database())?,
+            &files,
+            schema::MIGRATIONS,
+        )?;
+        let readers = Pool::open(&files.database())?;
+        let (events, _) = broadcast::channel(1);
+        let health = Arc::new(SharedHealth::default());
+        Ok(Self {
+            files,
+            readers,
+            queue: None,
+            health,
+            events,
+            pruned: AtomicBool::new(false),
+        })
+    }
+
+    fn queue(&self) -> Result<&Queue, StoreError> {
+        self.queue.as_ref().ok_or(StoreError::ReadOnly)
+    }
+
+    /// Has what is derived from records brought up to date, where there is somebody to do it.
+    async fn settle(&self) -> Result<(), StoreError> {
+        match &self.queue {
+            Some(queue) => queue.ask(Job::Flush).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Empties the write-ahead log on a connection of its own, so that the writer is not held up.
+    async fn empty_log(&self) -> Result<(), StoreError> {
+        let database = self.files.database();
+        let task = tokio::task::spawn_blocking(move || {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX
+                | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+            let connection = Connection::open_with_flags(database, flags)?;
+            connection.busy_timeout(Duration::from_millis(100))?;
+            // The first does the work without a lock; the second then has little left to do. A
+            // reader in the way means that it happens another time.
+            for mode in ["PASSIVE", "TRUNCATE"] {
+                let sql = format!("PRAGMA wal_checkpoint({mode})");
+                connection.query_row(&sql, [], |_| Ok(()))?;
+            }
+            Ok(())
+        });
+        task.await
+            .map_err(|error| StoreError::Unavailable(Some(Arc::new(error))))?
+    }
+}
+
+impl ActivityStore for SqliteStore {
+    fn append(&self, entry: Entry, durability: Durability) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let queue = self.queue()?;
+            if !matches!(entry, Entry::End(..))
+                && let Some(refusal) = self.health.refusal()
+            {
+                return Err(refusal);
+            }
+            queue.append(entry, durability).await
+        })
+    }
+
+    fn abandon(&self, id: ActivityId) {
+        if let Some(queue) = &self.queue {
+            queue.abandon(id);
+        }
+    }
+
+    fn page(&self, request: ListRequest) -> StoreFuture<'_, Page> {
+        Box::pin(async move {
+            if request.filter.q.is_some() {
+                self.settle().await?;
+            }
+            self.readers
+                .run(move |connection| list::page(connection, &request))
+                .await
+        })
+    }
+
+    fn get(&self, id: ActivityId) -> StoreFuture<'_, Option<Record>> {
+        Box::pin(
+            self.readers
+                .run(move |connection| list::get(connection, id)),
+        )
+    }
+
+    fn scan(
+        &self,
+        filter: Filter,
+        after: Option<Cursor>,
+        limit: u32,
+        include_bodies: bool,
+    ) -> StoreFuture<'_, Vec<Record>> {
+        Box::pin(async move {
+            if filter.q.is_some() {
+                self.settle().await?;
+            }
+            self.readers
+                .run(move |connection| {
+                    list::scan(connection, &filter, after, limit, include_bodies)
+                })
+                .await
+        })
+    }
+
+    fn summary(&self, period: Period, by: GroupBy, now: Timestamp) -> StoreFuture<'_, Summary> {
+        Box::pin(async move {
+            self.settle().await?;
+            self.readers
+                .run(move |connection| sums::summary(connection, period, by, now))
+                .await
+        })
+    }
+
+    fn usage(&self, period: Period, now: Timestamp) -> StoreFuture<'_, Usage> {
+        Box::pin(async move {
+            self.settle().await?;
+            self.readers
+                .run(move |connection| sums::usage(connection, period, now))
+                .await
+        })
+    }
+
+    fn verify(&self, noted_head: Option<Hash>) -> StoreFuture<'_, Verification> {
+        Box::pin(
+            self.readers
+                .run(move |connection| walk::verify(connection, noted_head)),
+        )
+    }
+
+    fn head(&self) -> StoreFuture<'_, Link> {
+        Box::pin(
+            self.readers
+                .run(|connection| Ok(open::read_head(connection)?)),
+        )
+    }
+
+    fn prune_step(&self, policy: RetentionPolicy, now: Timestamp) -> StoreFuture<'_, PruneStep> {
+        Box::pin(async move {
+            let step = self
+                .queue()?
+                .ask(|answer| Job::Prune(policy, now, answer))
+                .await?;
+            if step == PruneStep::Done {
+                if self.pruned.swap(false, Ordering::Relaxed) {
+                    self.empty_log().await?;
+                }
+            } else {
+                self.pruned.store(true, Ordering::Relaxed);
+            }
+            Ok(step)
+        })
+    }
+
+    fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.events.subscribe()
+    }
+
+    fn replay(&self, after: u64, limit: u32) -> StoreFuture<'_, Replay> {
+        Box::pin(
+            self.readers
+                .run(move |connection| replay::replay(connection, after, limit)),
+        )
+    }
+
+    fn health(&self) -> Health {
+        self.health.get()
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            match &self.queue {
+                Some(queue) => queue.ask(Job::Close).await,
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SqliteStore")
+            .field("directory", &self.files.directory())
+            .field("health", &self.health.get())
+            .finish_non_exhaustive()
+    }
+}

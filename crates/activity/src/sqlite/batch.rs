@@ -1,0 +1,201 @@
+//! A batch of entries, staged in memory before the database sees any of it.
+//!
+//! Staging computes the hash chain and decides which entries are possible. The writer's state
+//! changes only when the batch is committed, so a failed commit needs no undoing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::chain::{EntryKind, Link};
+use crate::event::{Event, Phase};
+use crate::id::ActivityId;
+use crate::record::{Ended, Record, Started};
+use crate::store::{Entry, StoreError};
+
+/// Records that have started and not ended, by the upper half of their identifier.
+pub(super) type Open = HashMap<u64, Arc<Started>>;
+
+/// Larger arguments are not sent to watchers.
+const LARGEST_WATCHED: usize = 64 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) head: Link,
+    /// Records that are new; most reads start and end within one batch and are written once.
+    pub(super) records: Vec<StagedRecord>,
+    /// Ends of records that were stored before.
+    pub(super) ends: Vec<StagedEnd>,
+    pub(super) links: Vec<StagedLink>,
+    places: HashMap<u64, Place>,
+}
+
+/// Where in the batch a record is.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Record(usize),
+    End(usize),
+}
+
+#[derive(Debug)]
+pub(super) struct StagedRecord {
+    pub(super) started: Arc<Started>,
+    /// With the sequence of the entry that ended it.
+    pub(super) ended: Option<(u64, Ended)>,
+}
+
+#[derive(Debug)]
+pub(super) struct StagedEnd {
+    pub(super) sequence: u64,
+    pub(super) started: Arc<Started>,
+    pub(super) ended: Ended,
+}
+
+#[derive(Debug)]
+pub(super) struct StagedLink {
+    pub(super) link: Link,
+    pub(super) kind: EntryKind,
+    pub(super) id: ActivityId,
+}
+
+impl Batch {
+    pub(super) fn new(head: Link) -> Self {
+        Self {
+            head,
+            records: Vec::new(),
+            ends: Vec::new(),
+            links: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    pub(super) fn stage(&mut self, open: &Open, entry: &Entry) -> Result<(), StoreError> {
+        match entry {
+            Entry::Start(started) => {
+                self.refuse_known(open, started.id)?;
+                self.link(started, None, EntryKind::Start);
+                self.add(started, None);
+            }
+            Entry::Whole(started, ended) => {
+                self.refuse_known(open, started.id)?;
+                let sequence = self.link(started, Some(ended), EntryKind::Whole);
+                self.add(started, Some((sequence, ended.clone())));
+            }
+            Entry::End(id, ended) => self.stage_end(open, *id, ended)?,
+        }
+        Ok(())
+    }
+
+    fn stage_end(&mut self, open: &Open, id: ActivityId, ended: &Ended) -> Result<(), StoreError> {
+        let started = match self.places.get(&id.order()) {
+            Some(Place::Record(index)) => self
+                .records
+                .get(*index)
+                .filter(|record| record.ended.is_none()),
+            Some(Place::End(_)) => return Err(StoreError::NotPending(id)),
+            None => None,
+        }
+        .map(|record| &record.started)
+        .or_else(|| open.get(&id.order()))
+        .filter(|started| started.id == id)
+        .cloned()
+        .ok_or(StoreError::NotPending(id))?;
+        let sequence = self.link(&started, Some(ended), EntryKind::End);
+        let ended = ended.clone();
+        if let Some(Place::Record(index)) = self.places.get(&id.order()) {
+            self.records[*index].ended = Some((sequence, ended));
+        } else {
+            self.places.insert(id.order(), Place::End(self.ends.len()));
+            self.ends.push(StagedEnd {
+                sequence,
+                started,
+                ended,
+            });
+        }
+        Ok(())
+    }
+
+    fn refuse_known(&self, open: &Open, id: ActivityId) -> Result<(), StoreError> {
+        if open.contains_key(&id.order()) || self.places.contains_key(&id.order()) {
+            return Err(StoreError::Exists(id));
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, started: &Started, ended: Option<&Ended>, kind: EntryKind) -> u64 {
+        self.head = self.head.extend(started, ended, kind);
+        self.links.push(StagedLink {
+            link: self.head,
+            kind,
+            id: started.id,
+        });
+        self.head.sequence
+    }
+
+    fn add(&mut self, started: &Arc<Started>, ended: Option<(u64, Ended)>) {
+        self.places
+            .insert(started.id.order(), Place::Record(self.records.len()));
+        self.records.push(StagedRecord {
+            started: Arc::clone(started),
+            ended,
+        });
+    }
+
+    /// Brings the open records up to date after the batch was committed.
+    pub(super) fn settle(&self, open: &mut Open) {
+        for record in self.records.iter().filter(|record| record.ended.is_none()) {
+            open.insert(record.started.id.order(), Arc::clone(&record.started));
+        }
+        for end in &self.ends {
+            open.remove(&end.started.id.order());
+        }
+    }
+
+    /// What to tell those who watch, in order.
+    pub(super) fn events(&self) -> impl Iterator<Item = Event> + '_ {
+        self.links.iter().filter_map(|link| {
+            let (started, ended) = match *self.places.get(&link.id.order())? {
+                Place::Record(index) => {
+                    let record = self.records.get(index)?;
+                    (
+                        &record.started,
+                        record.ended.as_ref().map(|(_, ended)| ended),
+                    )
+                }
+                Place::End(index) => {
+                    let end = self.ends.get(index)?;
+                    (&end.started, Some(&end.ended))
+                }
+            };
+            Some(event(link.link.sequence, link.kind, started, ended))
+        })
+    }
+}
+
+/// An entry as those who watch see it: a start shows nothing of the end that came after it.
+pub(super) fn event(
+    sequence: u64,
+    kind: EntryKind,
+    started: &Started,
+    ended: Option<&Ended>,
+) -> Event {
+    let phase = if kind == EntryKind::Start {
+        Phase::Started
+    } else {
+        Phase::Completed
+    };
+    let ended = ended.filter(|_| phase == Phase::Completed);
+    let mut record = Record::from_halves(started, ended);
+    record.response = None;
+    record.arguments = record
+        .arguments
+        .filter(|text| text.as_str().len() <= LARGEST_WATCHED);
+    Event {
+        sequence,
+        phase,
+        record: Arc::new(record),
+    }
+}

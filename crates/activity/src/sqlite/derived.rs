@@ -1,0 +1,271 @@
+//! What is derived from records that have ended: sums per hour and the words they are found by.
+//!
+//! Both are written apart from the records, in slices, so that a call does not pay for them.
+//! `progress` says how far they are; whoever needs them up to date has them flushed first, and
+//! after a crash the rest is derived from the records again.
+
+use std::collections::{HashMap, VecDeque};
+
+use rusqlite::{Connection, params};
+
+use super::codes::{Code, signed, unsigned};
+use super::row::{self, COLUMNS, JOINS, Part};
+use super::write::{NameIds, ROW_BYTES, stored_bytes};
+use crate::chain::EntryKind;
+use crate::payload::Payload;
+use crate::record::{Ended, Started};
+use crate::retention::Holdings;
+use crate::search::searched_words;
+use crate::stats::duration_bucket;
+use crate::store::StoreError;
+use crate::words::{RecordType, Status};
+
+/// How many records are derived in one go: about two milliseconds of the writer's time.
+pub(super) const SLICE: usize = 128;
+
+/// Sums are kept a little longer than the longest period that can be asked for.
+const KEPT_HOURS: i64 = 31 * 24;
+
+const MILLISECONDS_PER_HOUR: i64 = 3_600_000;
+
+/// One record that has ended and is not in the sums and the search yet.
+#[derive(Debug)]
+pub(super) struct Derived {
+    sequence: u64,
+    order: u64,
+    words: String,
+    bytes: u64,
+    /// Nothing for records that are no calls.
+    sum: Option<(SumKey, Sum)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct SumKey {
+    hour: i64,
+    server: i64,
+    tool: i64,
+    client: i64,
+    intent_type: i64,
+    status: i64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    records: u64,
+    duration_ms: u64,
+    request_bytes: u64,
+    response_bytes: u64,
+}
+
+impl Derived {
+    pub(super) fn new(
+        sequence: u64,
+        names: NameIds,
+        started: &Started,
+        ended: &Ended,
+        bytes: u64,
+    ) -> Self {
+        let intent = started.metadata.intent.as_ref();
+        let arguments = started
+            .arguments
+            .as_ref()
+            .and_then(|arguments| arguments.text.as_ref());
+        let words = searched_words(
+            started.tool_name.as_deref(),
+            arguments.map(Payload::as_str),
+            ended.error_message.as_deref(),
+            intent.and_then(|intent| intent.reason.as_deref()),
+        );
+        let key = SumKey {
+            hour: hour_of(started.id.timestamp()),
+            server: names.server.unwrap_or(0),
+            tool: names.tool.unwrap_or(0),
+            client: names.client.unwrap_or(0),
+            intent_type: intent
+                .and_then(|intent| intent.operation_type)
+                .map_or(0, Code::code),
+            status: ended.status.code(),
+        };
+        let sum = Sum {
+            records: 1,
+            duration_ms: ended.duration_ms,
+            request_bytes: started.request_bytes,
+            response_bytes: ended.response_bytes,
+        };
+        let counted = is_counted(started.record_type);
+        let sum = counted.then_some((key, sum));
+        Self {
+            sequence,
+            order: started.id.order(),
+            words,
+            bytes,
+            sum,
+        }
+    }
+
+    pub(super) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// Whether records of this type are in the sums: calls and refusals, not changes.
+pub(super) fn is_counted(record_type: RecordType) -> bool {
+    matches!(
+        record_type,
+        RecordType::ToolCall | RecordType::PolicyDecision
+    )
+}
+
+pub(super) fn hour_of(timestamp: jiff::Timestamp) -> i64 {
+    timestamp.as_millisecond().div_euclid(MILLISECONDS_PER_HOUR)
+}
+
+/// Writes the oldest slice of what is waiting; the caller has a transaction open and removes the
+/// slice when it is committed.
+pub(super) fn write_slice(
+    connection: &Connection,
+    waiting: &VecDeque<Derived>,
+) -> rusqlite::Result<usize> {
+    let slice = waiting.len().min(SLICE);
+    let mut sums: HashMap<SumKey, Sum> = HashMap::new();
+    let mut durations: HashMap<(i64, i64, i64, u64), u64> = HashMap::new();
+    let (mut bytes, mut through) = (0, 0);
+    let mut index =
+        connection.prepare_cached("INSERT INTO search (rowid, words) VALUES (?1, ?2)")?;
+    for derived in waiting.iter().take(slice) {
+        index.execute(params![signed(derived.order), derived.words])?;
+        bytes += derived.bytes;
+        through = derived.sequence;
+        if let Some((key, one)) = derived.sum {
+            let sum = sums.entry(key).or_default();
+            sum.records += one.records;
+            sum.duration_ms += one.duration_ms;
+            sum.request_bytes += one.request_bytes;
+            sum.response_bytes += one.response_bytes;
+            // What was blocked never ran and would only make tools look fast.
+            if key.status != Status::Blocked.code() {
+                let bucket = duration_bucket(one.duration_ms);
+                *durations
+                    .entry((key.hour, key.server, key.tool, bucket))
+                    .or_default() += 1;
+            }
+        }
+    }
+    drop(index);
+    write_sums(connection, &sums)?;
+    write_durations(connection, &durations)?;
+    connection
+        .prepare_cached(
+            "UPDATE progress SET through_sequence = max(through_sequence, ?1), \
+             records = records + ?2, bytes = bytes + ?3",
+        )?
+        .execute(params![
+            signed(through),
+            signed(slice as u64),
+            signed(bytes)
+        ])?;
+    Ok(slice)
+}
+
+fn write_sums(connection: &Connection, sums: &HashMap<SumKey, Sum>) -> rusqlite::Result<()> {
+    let mut add = connection.prepare_cached(
+        "INSERT INTO hourly VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+         ON CONFLICT DO UPDATE SET records = records + excluded.records, \
+         duration_ms = duration_ms + excluded.duration_ms, \
+         request_bytes = request_bytes + excluded.request_bytes, \
+         response_bytes = response_bytes + excluded.response_bytes",
+    )?;
+    for (key, sum) in sums {
+        add.execute(params![
+            key.hour,
+            key.server,
+            key.tool,
+            key.client,
+            key.intent_type,
+            key.status,
+            signed(sum.records),
+            signed(sum.duration_ms),
+            signed(sum.request_bytes),
+            signed(sum.response_bytes),
+        ])?;
+    }
+    Ok(())
+}
+
+fn write_durations(
+    connection: &Connection,
+    durations: &HashMap<(i64, i64, i64, u64), u64>,
+) -> rusqlite::Result<()> {
+    let mut add = connection.prepare_cached(
+        "INSERT INTO hourly_durations VALUES (?1, ?2, ?3, ?4, ?5) \
+         ON CONFLICT DO UPDATE SET records = records + excluded.records",
+    )?;
+    for ((hour, server, tool, bucket), records) in durations {
+        add.execute(params![
+            hour,
+            server,
+            tool,
+            signed(*bucket),
+            signed(*records)
+        ])?;
+    }
+    Ok(())
+}
+
+/// Drops sums that no period reaches any more.
+pub(super) fn forget_old_sums(
+    connection: &Connection,
+    now: jiff::Timestamp,
+) -> rusqlite::Result<()> {
+    let oldest = hour_of(now) - KEPT_HOURS;
+    for table in ["hourly", "hourly_durations"] {
+        connection.execute(&format!("DELETE FROM {table} WHERE hour < ?1"), [oldest])?;
+    }
+    Ok(())
+}
+
+/// What the sums and the search do not have yet, a slice at a time, read from the records.
+pub(super) fn read_missing(connection: &Connection) -> Result<Vec<Derived>, StoreError> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT chain.sequence, records.server, records.tool, records.client, {COLUMNS} \
+         FROM chain CROSS JOIN records ON records.id = chain.record {JOINS} \
+         WHERE chain.sequence > (SELECT through_sequence FROM progress) \
+         AND chain.kind IN ({}, {}) ORDER BY chain.sequence LIMIT {SLICE}",
+        EntryKind::End.code(),
+        EntryKind::Whole.code(),
+    ))?;
+    let mut rows = statement.query([])?;
+    let mut missing = Vec::new();
+    while let Some(found) = rows.next()? {
+        let names = NameIds {
+            server: found.get(1)?,
+            tool: found.get(2)?,
+            client: found.get(3)?,
+        };
+        let mut halves = row::read(found, 4)?;
+        let order = halves.started.id.order();
+        if let Some(arguments) = &mut halves.started.arguments {
+            arguments.text = row::read_body(connection, Part::Arguments, order)?;
+        }
+        let Some(ended) = &halves.ended else { continue };
+        let bytes = ROW_BYTES
+            + stored_bytes(connection, "arguments", order)?
+            + stored_bytes(connection, "responses", order)?;
+        let sequence = unsigned(found.get(0)?);
+        missing.push(Derived::new(sequence, names, &halves.started, ended, bytes));
+    }
+    Ok(missing)
+}
+
+pub(super) fn holdings(connection: &Connection) -> rusqlite::Result<Holdings> {
+    connection.query_row("SELECT records, bytes FROM progress", [], |row| {
+        Ok(Holdings {
+            records: unsigned(row.get(0)?),
+            bytes: unsigned(row.get(1)?),
+        })
+    })
+}

@@ -1,0 +1,210 @@
+//! The files of the store: private to their owner, never somebody else's, and moved aside rather
+//! than overwritten when they are damaged.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::error::OpenError;
+
+const DATABASE: &str = "activity.db";
+const LOCK: &str = "activity.db.lock";
+
+/// SQLite's own files beside the database.
+const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
+
+/// Where everything is. The directory is resolved, so that only its last part can be a link.
+#[derive(Debug, Clone)]
+pub(super) struct Files {
+    directory: PathBuf,
+}
+
+impl Files {
+    /// Makes sure of a directory that only its owner can enter.
+    pub(super) fn prepare(directory: &Path) -> Result<Self, OpenError> {
+        create_private_directory(directory).map_err(OpenError::file(directory))?;
+        let files = Self::existing(directory)?;
+        private_mode::directory(&files.directory)?;
+        Ok(files)
+    }
+
+    pub(super) fn existing(directory: &Path) -> Result<Self, OpenError> {
+        let directory = fs::canonicalize(directory).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => OpenError::Missing(directory.to_owned()),
+            _ => OpenError::File {
+                path: directory.to_owned(),
+                source,
+            },
+        })?;
+        Ok(Self { directory })
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) fn database(&self) -> PathBuf {
+        self.directory.join(DATABASE)
+    }
+
+    /// Keeps every other process from writing until it is dropped.
+    pub(super) fn lock(&self) -> Result<File, OpenError> {
+        let path = self.directory.join(LOCK);
+        let file = open_private(&path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(OpenError::InUse(self.directory.clone())),
+            Err(TryLockError::Error(source)) => Err(OpenError::File { path, source }),
+        }
+    }
+
+    /// Creates the database's file, or tightens the one that is there. SQLite gives its own files
+    /// the same mode. Only to be called under the lock: closing a file would otherwise take
+    /// another connection's locks away.
+    pub(super) fn secure_database(&self) -> Result<(), OpenError> {
+        for suffix in COMPANIONS {
+            refuse_link(&self.beside(suffix))?;
+        }
+        open_private(&self.database()).map(drop)
+    }
+
+    /// Moves a damaged database out of the way, with its companions, and tells its new name.
+    pub(super) fn move_aside(&self, now: Timestamp) -> Result<PathBuf, OpenError> {
+        let stamp = now.strftime("%Y%m%dT%H%M%SZ").to_string();
+        let aside = self.free_name(&format!("corrupt-{stamp}"));
+        for suffix in COMPANIONS {
+            let companion = self.beside(suffix);
+            let mut target = aside.clone().into_os_string();
+            target.push(suffix);
+            match fs::rename(&companion, target) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(OpenError::File {
+                        path: companion,
+                        source: error,
+                    });
+                }
+                _ => {}
+            }
+        }
+        fs::rename(self.database(), &aside).map_err(OpenError::file(self.database()))?;
+        Ok(aside)
+    }
+
+    /// An empty private file for a copy of the database before its layout changes.
+    pub(super) fn backup(&self, version: i64, now: Timestamp) -> Result<PathBuf, OpenError> {
+        let stamp = now.strftime("%Y%m%dT%H%M%SZ");
+        let path = self.free_name(&format!("backup-v{version}-{stamp}"));
+        open_private(&path)?;
+        Ok(path)
+    }
+
+    fn beside(&self, suffix: &str) -> PathBuf {
+        self.directory.join(format!("{DATABASE}{suffix}"))
+    }
+
+    /// Two accidents within one second must not overwrite each other's evidence.
+    fn free_name(&self, extension: &str) -> PathBuf {
+        let first = self.beside(&format!(".{extension}"));
+        let numbered = (2..).map(|number| self.beside(&format!(".{extension}-{number}")));
+        std::iter::once(first.clone())
+            .chain(numbered)
+            .find(|path| !path.exists())
+            .unwrap_or(first)
+    }
+}
+
+fn refuse_link(path: &Path) -> Result<(), OpenError> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_symlink() => Err(OpenError::SymbolicLink(path.to_owned())),
+        _ => Ok(()),
+    }
+}
+
+/// Opens or creates a file that only its owner can read, and never through a link.
+fn open_private(path: &Path) -> Result<File, OpenError> {
+    refuse_link(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    private_mode::open_options(&mut options);
+    let file = options.open(path).map_err(OpenError::file(path))?;
+    private_mode::file(&file).map_err(OpenError::file(path))?;
+    Ok(file)
+}
+
+fn create_private_directory(directory: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    private_mode::directory_builder(&mut builder);
+    builder.create(directory)
+}
+
+#[cfg(unix)]
+mod private_mode {
+    use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+    use std::io;
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+    use std::path::Path;
+
+    use rustix::fs::OFlags;
+
+    use crate::sqlite::error::OpenError;
+
+    const STICKY: u32 = 0o1000;
+    const OTHERS: u32 = 0o077;
+
+    pub(super) fn directory_builder(builder: &mut DirBuilder) {
+        builder.mode(0o700);
+    }
+
+    pub(super) fn open_options(options: &mut OpenOptions) {
+        // The check before is for the message; this is what holds if the link appears after it.
+        let no_follow = OFlags::NOFOLLOW.bits().cast_signed();
+        options.mode(0o600).custom_flags(no_follow);
+    }
+
+    pub(super) fn file(file: &File) -> io::Result<()> {
+        if file.metadata()?.permissions().mode() & OTHERS == 0 {
+            return Ok(());
+        }
+        file.set_permissions(Permissions::from_mode(0o600))
+    }
+
+    /// Tightens a directory of our own; one like `/tmp` is everybody's and is left alone.
+    pub(super) fn directory(path: &Path) -> Result<(), OpenError> {
+        let mode = fs::metadata(path)
+            .map_err(OpenError::file(path))?
+            .permissions()
+            .mode();
+        if mode & STICKY != 0 {
+            return Err(OpenError::SharedDirectory(path.to_owned()));
+        }
+        if mode & OTHERS == 0 {
+            return Ok(());
+        }
+        fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(OpenError::file(path))
+    }
+}
+
+/// Elsewhere the user's profile is private already.
+#[cfg(not(unix))]
+mod private_mode {
+    use std::fs::{DirBuilder, File, OpenOptions};
+    use std::io;
+    use std::path::Path;
+
+    use crate::sqlite::error::OpenError;
+
+    pub(super) fn directory_builder(_: &mut DirBuilder) {}
+
+    pub(super) fn open_options(_: &mut OpenOptions) {}
+
+    pub(super) fn file(_: &File) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn directory(_: &Path) -> Result<(), OpenError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! Opening the store: securing its files, setting a damaged one aside, bringing its layout up to
+//! date and ending what the last process left open.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+
+use super::batch::{Batch, Open};
+use super::codes::{Code, unsigned};
+use super::error::OpenError;
+use super::files::Files;
+use super::names::Names;
+use super::pool::keep_plans;
+use super::row::{self, COLUMNS, JOINS};
+use super::schema::{MIGRATIONS, migrate};
+use super::{derived, write};
+use crate::chain::{Hash, Link};
+use crate::record::Ended;
+use crate::store::{Entry, StoreError};
+use crate::words::Status;
+
+/// How long the look for damage may take: small logs are checked whole, large ones in part.
+const CHECK: Duration = Duration::from_millis(300);
+
+/// How often the clock is looked at meanwhile, in steps of SQLite's machine.
+const CHECK_STEPS: i32 = 10_000;
+
+/// A connection that is ready to write, and what had to be done for it.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) connection: Connection,
+    pub(super) head: Link,
+    /// How large the file may become.
+    pub(super) most_pages: Option<i64>,
+    pub(super) moved_aside: Option<PathBuf>,
+    pub(super) backup: Option<PathBuf>,
+    pub(super) interrupted: u64,
+}
+
+pub(super) fn prepare(files: &Files, max_file_bytes: Option<u64>) -> Result<Prepared, OpenError> {
+    let now = Timestamp::now();
+    match attempt(files, max_file_bytes, now) {
+        Err(OpenError::Store(StoreError::Corrupt(error))) => {
+            tracing::error!(%error, "the activity log is damaged and is set aside");
+            let moved_aside = Some(files.move_aside(now)?);
+            let prepared = attempt(files, max_file_bytes, now)?;
+            Ok(Prepared {
+                moved_aside,
+                ..prepared
+            })
+        }
+        other => other,
+    }
+}
+
+fn attempt(
+    files: &Files,
+    max_file_bytes: Option<u64>,
+    now: Timestamp,
+) -> Result<Prepared, OpenError> {
+    files.secure_database()?;
+    let mut connection = open_writer(files)?;
+    look_for_damage(&mut connection)?;
+    let backup = migrate(&mut connection, files, MIGRATIONS, now)?;
+    let most_pages = limit_size(&connection, max_file_bytes)?;
+    let mut head = read_head(&connection)?;
+    let interrupted = end_what_was_open(&mut connection, &mut head)?;
+    catch_up(&mut connection)?;
+    Ok(Prepared {
+        connection,
+        head,
+        most_pages,
+        moved_aside: None,
+        backup,
+        interrupted,
+    })
+}
+
+fn open_writer(files: &Files) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(files.database(), flags)?;
+    // Only a backup tool can be in the way; waiting for it is better than failing calls.
+    connection.busy_timeout(Duration::from_secs(30))?;
+    keep_plans(&connection)?;
+    // Hot pages are written once per so many, not once per thousand as by default.
+    connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "cache_size", -16_384)?;
+    connection.pragma_update(None, "journal_size_limit", 32 * 1024 * 1024)?;
+    Ok(connection)
+}
+
+fn look_for_damage(connection: &mut Connection) -> Result<(), OpenError> {
+    let deadline = Instant::now() + CHECK;
+    connection.progress_handler(CHECK_STEPS, Some(move || Instant::now() > deadline))?;
+    let verdict = connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
+        .optional();
+    connection.progress_handler(0, None::<fn() -> bool>)?;
+    match verdict {
+        Ok(Some(verdict)) if verdict != "ok" => {
+            Err(StoreError::Corrupt(Arc::new(Damage { verdict })).into())
+        }
+        // Running out of time means that so far nothing was wrong.
+        Err(error)
+            if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) =>
+        {
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{verdict}")]
+struct Damage {
+    verdict: String,
+}
+
+fn limit_size(
+    connection: &Connection,
+    max_file_bytes: Option<u64>,
+) -> rusqlite::Result<Option<i64>> {
+    let Some(most) = max_file_bytes else {
+        return Ok(None);
+    };
+    let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let pages = i64::try_from(most / unsigned(page).max(1)).unwrap_or(i64::MAX);
+    connection.pragma_update(None, "max_page_count", pages)?;
+    Ok(Some(pages))
+}
+
+pub(super) fn read_head(connection: &Connection) -> rusqlite::Result<Link> {
+    let head = connection
+        .prepare_cached("SELECT sequence, hash FROM chain ORDER BY sequence DESC LIMIT 1")?
+        .query_row([], |row| {
+            Ok(Link {
+                sequence: unsigned(row.get(0)?),
+                hash: Hash(row.get(1)?),
+            })
+        })
+        .optional()?;
+    Ok(head.unwrap_or(Link::GENESIS))
+}
+
+/// Whatever was running when the last process died has been interrupted.
+fn end_what_was_open(connection: &mut Connection, head: &mut Link) -> Result<u64, StoreError> {
+    let transaction = connection.transaction()?;
+    let mut batch = Batch::new(*head);
+    {
+        let sql = format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.status = ?1");
+        let mut statement = transaction.prepare(&sql)?;
+        let mut rows = statement.query([Status::Pending.code()])?;
+        while let Some(found) = rows.next()? {
+            let started = Arc::new(row::read(found, 0)?.started);
+            let id = started.id;
+            let open = Open::from([(id.order(), started)]);
+            batch.stage(&open, &Entry::End(id, Ended::interrupted()))?;
+        }
+    }
+    if !batch.is_empty() {
+        write::write(&transaction, &mut Names::default(), &batch)?;
+        transaction.commit()?;
+        *head = batch.head;
+    }
+    Ok(batch.ends.len() as u64)
+}
+
+/// Derives what the last process did not get to, the interrupted records included.
+fn catch_up(connection: &mut Connection) -> Result<(), StoreError> {
+    loop {
+        let transaction = connection.transaction()?;
+        let missing = derived::read_missing(&transaction)?.into();
+        if derived::write_slice(&transaction, &missing)? == 0 {
+            return Ok(());
+        }
+        transaction.commit()?;
+    }
+}

@@ -1,0 +1,280 @@
+//! Forgetting, one short slice at a time: the oldest records go, a checkpoint says where the rest
+//! of the chain continues from, and the space is given back to the disk.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, TransactionBehavior, params};
+
+use super::codes::{Code, signed, unsigned};
+use super::derived::{self, Derived};
+use super::row::{self, COLUMNS, JOINS};
+use super::write::{ROW_BYTES, insert_link};
+use super::writer::Writer;
+use crate::chain::{Checkpoint, EntryKind, Hash, Link};
+use crate::id::ActivityId;
+use crate::retention::{Candidate, Holdings, PruneStep, RetentionPolicy};
+use crate::store::StoreError;
+use crate::words::Status;
+
+/// How many records one slice removes; well under five milliseconds of work.
+const SLICE: usize = 48;
+
+/// How many pages of the file one slice gives back.
+const PAGES: u64 = 64;
+
+/// How far beyond its limit the file may grow while something is removed.
+const RESERVED_PAGES: i64 = 64;
+
+/// A record at the beginning of the chain that can go.
+#[derive(Debug, Clone, Copy)]
+struct Removable {
+    /// Its last entry.
+    through: Link,
+    order: Option<u64>,
+    candidate: Candidate,
+}
+
+/// The beginning of the chain.
+#[derive(Debug, Default)]
+struct Beginning {
+    /// In the order in which they ended.
+    removable: Vec<Removable>,
+    /// Records that are still open, with the place of their start.
+    open: Vec<(u64, u64)>,
+}
+
+pub(super) fn step(
+    writer: &mut Writer,
+    policy: RetentionPolicy,
+    now: Timestamp,
+) -> Result<PruneStep, StoreError> {
+    if !writer.waiting.is_empty() {
+        match writer.flush_slice().map_err(StoreError::from) {
+            Ok(()) => return Ok(PruneStep::Removed(0)),
+            // A full store is what pruning is for. What cannot be summed up now goes without.
+            Err(StoreError::Full) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let removed = with_reserve(writer, |writer| remove_slice(writer, policy, now))?;
+    if removed > 0 {
+        return Ok(PruneStep::Removed(removed));
+    }
+    let released = release_slice(&writer.connection)?;
+    if released > 0 {
+        return Ok(PruneStep::Released(released));
+    }
+    derived::forget_old_sums(&writer.connection, now)?;
+    Ok(PruneStep::Done)
+}
+
+/// Removing takes a little space before it gives any back, so it may go beyond the limit.
+fn with_reserve<T>(
+    writer: &mut Writer,
+    work: impl FnOnce(&mut Writer) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let Some(limit) = writer.most_pages else {
+        return work(writer);
+    };
+    let reserved = limit.saturating_add(RESERVED_PAGES);
+    writer
+        .connection
+        .pragma_update(None, "max_page_count", reserved)?;
+    let result = work(writer);
+    writer
+        .connection
+        .pragma_update(None, "max_page_count", limit)?;
+    result
+}
+
+fn remove_slice(
+    writer: &mut Writer,
+    policy: RetentionPolicy,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    let transaction = writer
+        .connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let beginning = read_beginning(&transaction)?;
+    let removable = &beginning.removable;
+    let candidates: Vec<Candidate> = removable.iter().map(|record| record.candidate).collect();
+    let summed = derived::holdings(&transaction)?;
+    let waiting = Holdings {
+        records: writer.waiting.len() as u64,
+        bytes: writer.waiting.iter().map(Derived::bytes).sum(),
+    };
+    let holdings = Holdings {
+        records: summed.records + waiting.records,
+        bytes: summed.bytes + waiting.bytes,
+    };
+    let expired = &removable[..policy.expired(holdings, &candidates, now)];
+    let Some(last) = expired.last() else {
+        return Ok(0);
+    };
+    let orders = expired.iter().filter_map(|record| record.order);
+    remove_records(&transaction, &orders.collect::<Vec<_>>())?;
+    let cut = last.through;
+    let mut head = writer.head;
+    for (order, _) in beginning
+        .open
+        .iter()
+        .filter(|(_, start)| *start < cut.sequence)
+    {
+        head = restate(&transaction, head, *order)?;
+    }
+    let removed = expired.len() as u64;
+    head = leave_checkpoint(&transaction, head, cut, removed, now)?;
+    let first_waiting = writer.waiting.front().map_or(u64::MAX, Derived::sequence);
+    let counted = expired
+        .iter()
+        .filter(|record| record.through.sequence < first_waiting);
+    let (records, bytes) = counted.fold((0, 0), |(records, bytes), record| {
+        (records + 1, bytes + record.candidate.bytes)
+    });
+    transaction
+        .prepare_cached(
+            "UPDATE progress SET records = max(records - ?1, 0), bytes = max(bytes - ?2, 0)",
+        )?
+        .execute(params![signed(records), signed(bytes)])?;
+    transaction.commit()?;
+    writer.head = head;
+    writer
+        .waiting
+        .retain(|derived| derived.sequence() > cut.sequence);
+    Ok(removed)
+}
+
+/// A record goes with its last entry: until then that entry protects all of it.
+fn read_beginning(connection: &Connection) -> rusqlite::Result<Beginning> {
+    let mut statement = connection.prepare_cached(
+        "SELECT chain.sequence, chain.kind, chain.hash, chain.record, records.status, \
+         coalesce(length(arguments.body), 0) + coalesce(length(responses.body), 0) \
+         FROM chain LEFT JOIN records ON records.id = chain.record \
+         LEFT JOIN arguments ON arguments.record = chain.record \
+         LEFT JOIN responses ON responses.record = chain.record \
+         ORDER BY chain.sequence",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut beginning = Beginning::default();
+    while beginning.removable.len() < SLICE
+        && let Some(row) = rows.next()?
+    {
+        let through = Link {
+            sequence: unsigned(row.get(0)?),
+            hash: Hash(row.get(2)?),
+        };
+        let order = row.get::<_, Option<i64>>(3)?.map(unsigned);
+        let pending = row.get::<_, Option<i64>>(4)? == Some(Status::Pending.code());
+        match EntryKind::from_code(row.get(1)?) {
+            Some(EntryKind::Start) => {
+                let open = order
+                    .filter(|_| pending)
+                    .map(|order| (order, through.sequence));
+                beginning.open.extend(open);
+            }
+            Some(EntryKind::Checkpoint) => {}
+            // A row that somebody changed must not stop everything else from being forgotten.
+            Some(EntryKind::End | EntryKind::Whole) | None => {
+                let id = ActivityId::from_halves(order.unwrap_or(0), 0);
+                let bytes = ROW_BYTES + unsigned(row.get(5)?);
+                let candidate = Candidate {
+                    timestamp: id.timestamp(),
+                    bytes,
+                };
+                beginning.removable.push(Removable {
+                    through,
+                    order,
+                    candidate,
+                });
+            }
+        }
+    }
+    Ok(beginning)
+}
+
+/// Starts an open record anew at the end of the chain, because its first start is about to go.
+fn restate(connection: &Connection, head: Link, order: u64) -> Result<Link, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1");
+    let halves = connection
+        .prepare_cached(&sql)?
+        .query_row([signed(order)], |found| Ok(row::read(found, 0)))??;
+    let link = head.extend(&halves.started, None, EntryKind::Start);
+    insert_link(connection, link, EntryKind::Start, Some(halves.started.id))?;
+    Ok(link)
+}
+
+/// Table by table: in a full store the rows of the first must make room for the notes that the
+/// index of words takes of what is gone.
+fn remove_records(connection: &Connection, orders: &[u64]) -> rusqlite::Result<()> {
+    for sql in [
+        "DELETE FROM responses WHERE record = ?1",
+        "DELETE FROM arguments WHERE record = ?1",
+        "DELETE FROM records WHERE id = ?1",
+        "DELETE FROM search WHERE rowid = ?1",
+    ] {
+        let mut statement = connection.prepare_cached(sql)?;
+        for order in orders {
+            statement.execute([signed(*order)])?;
+        }
+    }
+    Ok(())
+}
+
+fn leave_checkpoint(
+    connection: &Connection,
+    head: Link,
+    through: Link,
+    removed: u64,
+    now: Timestamp,
+) -> rusqlite::Result<Link> {
+    let before: i64 = connection
+        .prepare_cached("SELECT coalesce(max(removed_records), 0) FROM checkpoints")?
+        .query_row([], |row| row.get(0))?;
+    // Milliseconds are what is stored, so they are also what is hashed.
+    let made_at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+    let removed_records = unsigned(before) + removed;
+    let checkpoint = Checkpoint {
+        through,
+        removed_records,
+        made_at,
+    };
+    let link = head.extend_checkpoint(&checkpoint);
+    connection
+        .prepare_cached("INSERT INTO chain (sequence, kind, hash) VALUES (?1, ?2, ?3)")?
+        .execute(params![
+            signed(link.sequence),
+            EntryKind::Checkpoint.code(),
+            link.hash.0
+        ])?;
+    connection
+        .prepare_cached("INSERT INTO checkpoints VALUES (?1, ?2, ?3, ?4, ?5)")?
+        .execute(params![
+            signed(link.sequence),
+            signed(through.sequence),
+            through.hash.0,
+            signed(removed_records),
+            made_at.as_millisecond(),
+        ])?;
+    for sql in [
+        "DELETE FROM chain WHERE sequence <= ?1",
+        "DELETE FROM checkpoints WHERE sequence <= ?1",
+    ] {
+        connection
+            .prepare_cached(sql)?
+            .execute([signed(through.sequence)])?;
+    }
+    Ok(link)
+}
+
+fn release_slice(connection: &Connection) -> rusqlite::Result<u64> {
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let free = unsigned(number("freelist_count")?);
+    if free == 0 {
+        return Ok(0);
+    }
+    let pages = free.min(PAGES);
+    // Each step of the statement gives one page back; it must be stepped to its end.
+    let mut statement = connection.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(pages * unsigned(number("page_size")?))
+}

@@ -1,0 +1,355 @@
+//! Walking the hash chain from its beginning, or from where retention cut it, to its end.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::codes::{signed, unsigned};
+use super::row::{self, COLUMNS, Halves, JOINS, Part, RowError};
+use crate::chain::{Checkpoint, EntryKind, Hash, Link};
+use crate::id::ActivityId;
+use crate::payload::SealedPayload;
+use crate::store::StoreError;
+use crate::verify::{Break, BreakReason, NotedHead, Verification};
+
+/// A row of the chain.
+struct Stored {
+    sequence: u64,
+    /// Nothing if what is there is no hash.
+    hash: Option<Hash>,
+    kind: Option<EntryKind>,
+    order: Option<u64>,
+    tail: Option<u64>,
+}
+
+/// Why the walk stopped: something is wrong with the log, or with reading it.
+enum Stop {
+    Broken(BreakReason),
+    Failed(StoreError),
+}
+
+struct Walk<'a> {
+    connection: &'a Connection,
+    /// The statement that reads a record, put together once.
+    select: String,
+    /// The last place that holds.
+    place: Link,
+    records: u64,
+    entries: u64,
+    /// Started and not ended so far: the entry, and whether the row claims an end.
+    open: HashMap<u64, (u64, ActivityId, bool)>,
+    noted: Option<Hash>,
+    noted_at: Option<u64>,
+}
+
+/// The whole walk happens in one snapshot, so that calls and retention go on beside it.
+pub(super) fn verify(
+    connection: &mut Connection,
+    noted: Option<Hash>,
+) -> Result<Verification, StoreError> {
+    let transaction = connection.transaction()?;
+    let checkpoint = newest_checkpoint(&transaction)?;
+    let place = checkpoint.map_or(Link::GENESIS, |checkpoint| checkpoint.through);
+    let mut walk = Walk {
+        connection: &transaction,
+        select: format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1"),
+        place,
+        records: 0,
+        entries: 0,
+        open: HashMap::new(),
+        noted,
+        noted_at: (noted == Some(place.hash)).then_some(place.sequence),
+    };
+    let broken = match walk.along_the_chain()? {
+        None => walk.at_the_end()?,
+        broken => broken,
+    };
+    let (head, noted_at) = (walk.place, walk.noted_at);
+    Ok(Verification {
+        records: walk.records,
+        entries: walk.entries,
+        head,
+        checkpoint,
+        broken,
+        noted_head: noted.map(|noted| NotedHead::place(noted, noted_at, head)),
+    })
+}
+
+impl Walk<'_> {
+    fn along_the_chain(&mut self) -> Result<Option<Break>, StoreError> {
+        let mut statement = self.connection.prepare(
+            "SELECT sequence, kind, record, record_tail, hash FROM chain ORDER BY sequence",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let sequence = unsigned(row.get(0)?);
+            let stored = Stored::read(row)?;
+            match self.step(&stored) {
+                Ok(()) => {}
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Broken(reason)) => {
+                    let id = self.name(&stored)?;
+                    return Ok(Some(Break {
+                        id,
+                        sequence,
+                        reason,
+                    }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn step(&mut self, stored: &Stored) -> Result<(), Stop> {
+        if stored.sequence != self.place.sequence + 1 {
+            return Err(Stop::Broken(BreakReason::EntriesMissing));
+        }
+        let place = match stored.kind {
+            Some(EntryKind::Checkpoint) => self.checkpoint(stored)?,
+            Some(kind) => self.record(stored, kind)?,
+            None => return Err(Stop::Broken(BreakReason::HashMismatch)),
+        };
+        self.place = place;
+        self.entries += 1;
+        if self.noted == Some(place.hash) {
+            self.noted_at = Some(place.sequence);
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&self, stored: &Stored) -> Result<Link, Stop> {
+        let checkpoint = read_checkpoint(self.connection, Some(stored.sequence))?
+            .ok_or(Stop::Broken(BreakReason::RecordMissing))?;
+        let expected = self.place.extend_checkpoint(&checkpoint);
+        let bare = stored.order.is_none() && stored.tail.is_none();
+        stored.holds(expected, bare)
+    }
+
+    fn record(&mut self, stored: &Stored, kind: EntryKind) -> Result<Link, Stop> {
+        let order = stored
+            .order
+            .ok_or(Stop::Broken(BreakReason::HashMismatch))?;
+        let halves = self
+            .halves(order)?
+            .ok_or(Stop::Broken(BreakReason::RecordMissing))?;
+        let (started, ended) = (&halves.started, halves.ended.as_ref());
+        let first = kind != EntryKind::End;
+        let covered = if kind == EntryKind::Start {
+            None
+        } else {
+            ended
+        };
+        let expected = self.place.extend(started, covered, kind);
+        let named = stored.tail == first.then_some(started.id.tail());
+        let ended_as_said = kind == EntryKind::Start || ended.is_some();
+        let place = stored.holds(expected, named && ended_as_said)?;
+        match kind {
+            EntryKind::Start => {
+                self.open
+                    .insert(order, (place.sequence, started.id, ended.is_some()));
+                if ended.is_none() {
+                    self.bodies(order, &halves)?;
+                }
+            }
+            EntryKind::End | EntryKind::Whole | EntryKind::Checkpoint => {
+                self.open.remove(&order);
+                self.bodies(order, &halves)?;
+                self.records += 1;
+            }
+        }
+        Ok(place)
+    }
+
+    fn bodies(&self, order: u64, halves: &Halves) -> Result<(), Stop> {
+        let arguments = halves.started.arguments.as_ref();
+        self.body(
+            Part::Arguments,
+            order,
+            arguments,
+            BreakReason::ArgumentsChanged,
+        )?;
+        let response = halves
+            .ended
+            .as_ref()
+            .and_then(|ended| ended.response.as_ref());
+        self.body(
+            Part::Response,
+            order,
+            response,
+            BreakReason::ResponseChanged,
+        )
+    }
+
+    fn body(
+        &self,
+        part: Part,
+        order: u64,
+        sealed: Option<&SealedPayload>,
+        reason: BreakReason,
+    ) -> Result<(), Stop> {
+        let stored = match row::read_body(self.connection, part, order) {
+            Ok(stored) => stored,
+            Err(RowError::Database(error)) => return Err(Stop::Failed(error.into())),
+            Err(_) => return Err(Stop::Broken(reason)),
+        };
+        let expected = sealed
+            .filter(|sealed| sealed.kept)
+            .map(|sealed| sealed.digest);
+        let actual = stored.map(|text| Hash::of(text.as_str().as_bytes()));
+        if actual == expected {
+            Ok(())
+        } else {
+            Err(Stop::Broken(reason))
+        }
+    }
+
+    fn halves(&self, order: u64) -> Result<Option<Halves>, Stop> {
+        let mut statement = self.connection.prepare_cached(&self.select)?;
+        let found = statement
+            .query_row([signed(order)], |found| Ok(row::read(found, 0)))
+            .optional()?
+            .transpose();
+        // A value of the wrong type is damage to the record, not to the reading of it.
+        found.map_err(|error| match error {
+            RowError::Database(error) if error.sqlite_error_code().is_some() => {
+                Stop::Failed(error.into())
+            }
+            _ => Stop::Broken(BreakReason::RecordUnreadable),
+        })
+    }
+
+    /// What the chain itself cannot tell: rows it does not know of, and a cut at the end.
+    fn at_the_end(&mut self) -> Result<Option<Break>, StoreError> {
+        let forged = self
+            .open
+            .values()
+            .filter(|(_, _, ended)| *ended)
+            .min_by_key(|open| open.0);
+        if let Some((sequence, id, _)) = forged {
+            let reason = BreakReason::EndedOutsideChain;
+            return Ok(Some(Break {
+                id: Some(*id),
+                sequence: *sequence,
+                reason,
+            }));
+        }
+        self.records += self.open.len() as u64;
+        let rows: i64 = self
+            .connection
+            .query_row("SELECT count(*) FROM records", [], |row| row.get(0))?;
+        if unsigned(rows) != self.records {
+            let id = self.stranger()?;
+            let reason = BreakReason::NotInChain;
+            return Ok(Some(Break {
+                id,
+                sequence: self.place.sequence,
+                reason,
+            }));
+        }
+        let derived: i64 =
+            self.connection
+                .query_row("SELECT through_sequence FROM progress", [], |row| {
+                    row.get(0)
+                })?;
+        if unsigned(derived) > self.place.sequence {
+            let sequence = self.place.sequence + 1;
+            return Ok(Some(Break {
+                id: None,
+                sequence,
+                reason: BreakReason::TailMissing,
+            }));
+        }
+        Ok(None)
+    }
+
+    fn stranger(&self) -> rusqlite::Result<Option<ActivityId>> {
+        self.connection
+            .query_row(
+                "SELECT id, id_tail FROM records WHERE id NOT IN \
+                 (SELECT record FROM chain WHERE record IS NOT NULL) ORDER BY id LIMIT 1",
+                [],
+                |row| {
+                    Ok(ActivityId::from_halves(
+                        unsigned(row.get(0)?),
+                        unsigned(row.get(1)?),
+                    ))
+                },
+            )
+            .optional()
+    }
+
+    /// The record an entry is about, from the entry or from what is left of the record.
+    fn name(&self, stored: &Stored) -> rusqlite::Result<Option<ActivityId>> {
+        let Some(order) = stored.order else {
+            return Ok(None);
+        };
+        if let Some(tail) = stored.tail {
+            return Ok(Some(ActivityId::from_halves(order, tail)));
+        }
+        if let Some((_, id, _)) = self.open.get(&order) {
+            return Ok(Some(*id));
+        }
+        self.connection
+            .query_row(
+                "SELECT id_tail FROM records WHERE id = ?1",
+                [signed(order)],
+                |row| Ok(ActivityId::from_halves(order, unsigned(row.get(0)?))),
+            )
+            .optional()
+    }
+}
+
+impl Stored {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            sequence: unsigned(row.get(0)?),
+            hash: row.get(4).map(Hash).ok(),
+            kind: EntryKind::from_code(row.get(1)?),
+            order: row.get::<_, Option<i64>>(2)?.map(unsigned),
+            tail: row.get::<_, Option<i64>>(3)?.map(unsigned),
+        })
+    }
+
+    fn holds(&self, expected: Link, well_formed: bool) -> Result<Link, Stop> {
+        if self.hash == Some(expected.hash) && self.sequence == expected.sequence && well_formed {
+            Ok(expected)
+        } else {
+            Err(Stop::Broken(BreakReason::HashMismatch))
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// The checkpoint that says where the chain begins now.
+fn newest_checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
+    read_checkpoint(connection, None)
+}
+
+fn read_checkpoint(
+    connection: &Connection,
+    sequence: Option<u64>,
+) -> rusqlite::Result<Option<Checkpoint>> {
+    connection
+        .prepare_cached(
+            "SELECT through_sequence, through_hash, removed_records, made_at FROM checkpoints \
+             WHERE ?1 IS NULL OR sequence = ?1 ORDER BY sequence DESC LIMIT 1",
+        )?
+        .query_row([sequence.map(signed)], |row| {
+            let through = Link {
+                sequence: unsigned(row.get(0)?),
+                hash: Hash(row.get(1)?),
+            };
+            Ok(Checkpoint {
+                through,
+                removed_records: unsigned(row.get(2)?),
+                made_at: Timestamp::from_millisecond(row.get(3)?).unwrap_or(Timestamp::MIN),
+            })
+        })
+        .optional()
+}

@@ -1,0 +1,236 @@
+//! The statements that put staged entries into the tables.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::batch::{Batch, StagedEnd, StagedRecord};
+use super::body::Body;
+use super::codes::{Code, signed, unsigned};
+use super::derived::Derived;
+use super::names::Names;
+use super::row::form;
+use crate::chain::{EntryKind, Link};
+use crate::id::ActivityId;
+use crate::payload::SealedPayload;
+use crate::record::{Ended, Started};
+use crate::words::Status;
+
+/// A record's fixed cost in bytes: its row, its places in the indexes and its entries in the
+/// chain. Measured; it only has to be near enough for retention by size.
+pub(super) const ROW_BYTES: u64 = 600;
+
+/// Writes everything that was staged, and tells what has to be derived from it.
+pub(super) fn write(
+    connection: &Connection,
+    names: &mut Names,
+    batch: &Batch,
+) -> rusqlite::Result<Vec<Derived>> {
+    let mut derived = Vec::with_capacity(batch.records.len() + batch.ends.len());
+    for record in &batch.records {
+        let ids = NameIds::intern(connection, names, &record.started)?;
+        insert_record(connection, ids, record)?;
+        let arguments = insert_arguments(connection, &record.started)?;
+        if let Some((sequence, ended)) = &record.ended {
+            let response = insert_response(connection, &record.started, ended)?;
+            let bytes = ROW_BYTES + arguments + response;
+            derived.push(Derived::new(*sequence, ids, &record.started, ended, bytes));
+        }
+    }
+    for StagedEnd {
+        sequence,
+        started,
+        ended,
+    } in &batch.ends
+    {
+        let ids = NameIds::intern(connection, names, started)?;
+        update_record(connection, started, ended)?;
+        let response = insert_response(connection, started, ended)?;
+        let arguments = stored_bytes(connection, "arguments", started.id.order())?;
+        let bytes = ROW_BYTES + arguments + response;
+        derived.push(Derived::new(*sequence, ids, started, ended, bytes));
+    }
+    for staged in &batch.links {
+        insert_link(connection, staged.link, staged.kind, Some(staged.id))?;
+    }
+    derived.sort_by_key(Derived::sequence);
+    Ok(derived)
+}
+
+/// Adds an entry to the chain. The first of a record names it in full.
+pub(super) fn insert_link(
+    connection: &Connection,
+    link: Link,
+    kind: EntryKind,
+    id: Option<ActivityId>,
+) -> rusqlite::Result<()> {
+    let tail = id.filter(|_| kind != EntryKind::End).map(ActivityId::tail);
+    connection
+        .prepare_cached(
+            "INSERT INTO chain (sequence, kind, record, record_tail, hash) \
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![
+            signed(link.sequence),
+            kind.code(),
+            id.map(|id| signed(id.order())),
+            tail.map(signed),
+            link.hash.0,
+        ])?;
+    Ok(())
+}
+
+/// What a stored payload takes up.
+pub(super) fn stored_bytes(
+    connection: &Connection,
+    table: &'static str,
+    order: u64,
+) -> rusqlite::Result<u64> {
+    let length: Option<i64> = connection
+        .prepare_cached(&format!(
+            "SELECT length(body) FROM {table} WHERE record = ?1"
+        ))?
+        .query_row([signed(order)], |row| row.get(0))
+        .optional()?;
+    Ok(length.map_or(0, unsigned))
+}
+
+/// The numbers of a record's names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NameIds {
+    pub(super) server: Option<i64>,
+    pub(super) tool: Option<i64>,
+    pub(super) client: Option<i64>,
+}
+
+impl NameIds {
+    fn intern(
+        connection: &Connection,
+        names: &mut Names,
+        started: &Started,
+    ) -> rusqlite::Result<Self> {
+        Ok(Self {
+            server: names.intern(connection, started.server_name.as_ref())?,
+            tool: names.intern(connection, started.tool_name.as_ref())?,
+            client: names.intern(connection, started.client_name.as_ref())?,
+        })
+    }
+}
+
+fn insert_record(
+    connection: &Connection,
+    names: NameIds,
+    record: &StagedRecord,
+) -> rusqlite::Result<()> {
+    let started = &record.started;
+    let ended = record.ended.as_ref().map(|(_, ended)| ended);
+    let metadata = &started.metadata;
+    let intent = metadata.intent.as_ref();
+    let response = ended.and_then(|ended| ended.response.as_ref());
+    let warnings = (!metadata.warnings.is_empty())
+        .then(|| serde_json::Value::from(metadata.warnings.clone()).to_string());
+    connection
+        .prepare_cached(
+            "INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
+             ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)",
+        )?
+        .execute(params![
+            signed(started.id.order()),
+            signed(started.id.tail()),
+            started.record_type.code(),
+            started.source.code(),
+            ended.map_or(Status::Pending, |ended| ended.status).code(),
+            names.server,
+            names.tool,
+            names.client,
+            intent.is_some(),
+            intent
+                .and_then(|intent| intent.operation_type)
+                .map(Code::code),
+            intent
+                .and_then(|intent| intent.data_sensitivity)
+                .map(Code::code),
+            intent.and_then(|intent| intent.reason.as_deref()),
+            metadata.tool_variant.map(Code::code),
+            metadata.effective_tier.map(Code::code),
+            metadata.provenance.map(Code::code),
+            warnings,
+            started.session_id,
+            started.request_id,
+            signed(started.request_bytes),
+            started
+                .arguments
+                .as_ref()
+                .map(|arguments| arguments.digest.0),
+            started.arguments.as_ref().map(form),
+            ended.and_then(|ended| ended.error_code.as_deref()),
+            ended.and_then(|ended| ended.error_message.as_deref()),
+            ended.map(|ended| signed(ended.duration_ms)),
+            ended.map(|ended| signed(ended.response_bytes)),
+            response.map(|response| response.digest.0),
+            response.map(form),
+        ])?;
+    Ok(())
+}
+
+fn update_record(
+    connection: &Connection,
+    started: &Started,
+    ended: &Ended,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE records SET status = ?2, error_code = ?3, error_message = ?4, \
+             duration_ms = ?5, response_bytes = ?6, response_digest = ?7, response_form = ?8 \
+             WHERE id = ?1",
+        )?
+        .execute(params![
+            signed(started.id.order()),
+            ended.status.code(),
+            ended.error_code.as_deref(),
+            ended.error_message.as_deref(),
+            signed(ended.duration_ms),
+            signed(ended.response_bytes),
+            ended.response.as_ref().map(|response| response.digest.0),
+            ended.response.as_ref().map(form),
+        ])?;
+    Ok(())
+}
+
+fn insert_arguments(connection: &Connection, started: &Started) -> rusqlite::Result<u64> {
+    let Some(text) = text(started.arguments.as_ref()) else {
+        return Ok(0);
+    };
+    let sql = "INSERT INTO arguments (record, coding, size, body) VALUES (?1, ?2, ?3, ?4)";
+    insert_body(connection, sql, started, text)
+}
+
+fn insert_response(
+    connection: &Connection,
+    started: &Started,
+    ended: &Ended,
+) -> rusqlite::Result<u64> {
+    let Some(text) = text(ended.response.as_ref()) else {
+        return Ok(0);
+    };
+    let sql = "INSERT INTO responses (record, coding, size, body) VALUES (?1, ?2, ?3, ?4)";
+    insert_body(connection, sql, started, text)
+}
+
+fn insert_body(
+    connection: &Connection,
+    sql: &str,
+    started: &Started,
+    text: &str,
+) -> rusqlite::Result<u64> {
+    let body = Body::encode(text);
+    connection.prepare_cached(sql)?.execute(params![
+        signed(started.id.order()),
+        body.coding,
+        body.size,
+        body.bytes,
+    ])?;
+    Ok(body.bytes.len() as u64)
+}
+
+fn text(payload: Option<&SealedPayload>) -> Option<&str> {
+    payload?.text.as_ref().map(crate::payload::Payload::as_str)
+}

@@ -1,0 +1,409 @@
+//! The one thread that writes. It takes whatever is queued, stores it as one transaction, and
+//! tells everybody who waited: under load many calls share one commit.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use tokio::sync::broadcast;
+
+use super::batch::{Batch, Open};
+use super::derived::{self, Derived};
+use super::names::Names;
+use super::prune;
+use super::queue::{Abandoned, Append, Job};
+use super::write;
+use crate::chain::Link;
+use crate::event::Event;
+use crate::record::Ended;
+use crate::store::{Durability, Entry, Health, StoreError};
+use crate::words::Status;
+
+const LARGEST_BATCH: usize = 512;
+
+/// How long entries nobody waits for may gather, so that they do not cost a commit each.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// How long what is derived may lag behind when nothing else happens.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// How often a store that cannot write tries again.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// How long the writer sleeps when it has nothing at all to do.
+const IDLE: Duration = Duration::from_mins(1);
+
+pub(super) struct Writer {
+    pub(super) connection: Connection,
+    pub(super) head: Link,
+    pub(super) names: Names,
+    pub(super) waiting: VecDeque<Derived>,
+    /// How large the file may become, if it is limited.
+    pub(super) most_pages: Option<i64>,
+    open: Open,
+    /// What could not be stored and must not be lost: ends, and starts nobody waits for.
+    backlog: Vec<Append>,
+    /// When storing failed last.
+    failed_at: Option<Instant>,
+    abandoned: Abandoned,
+    events: broadcast::Sender<Event>,
+    health: Arc<SharedHealth>,
+    /// Held for as long as this process may write.
+    _lock: File,
+}
+
+/// The state of the store, readable without asking the writer.
+#[derive(Debug, Default)]
+pub(super) struct SharedHealth(AtomicU8);
+
+/// Jobs sorted by what they need.
+#[derive(Default)]
+struct Work {
+    appends: Vec<Append>,
+    others: Vec<Job>,
+    urgent: bool,
+    drained: bool,
+}
+
+impl Writer {
+    pub(super) fn new(
+        connection: Connection,
+        head: Link,
+        most_pages: Option<i64>,
+        abandoned: Abandoned,
+        events: broadcast::Sender<Event>,
+        health: Arc<SharedHealth>,
+        lock: File,
+    ) -> Self {
+        Self {
+            connection,
+            head,
+            names: Names::default(),
+            waiting: VecDeque::new(),
+            most_pages,
+            open: Open::new(),
+            backlog: Vec::new(),
+            failed_at: None,
+            abandoned,
+            events,
+            health,
+            _lock: lock,
+        }
+    }
+
+    /// Runs until it is told to close or nobody can send any more.
+    pub(super) fn run(mut self, receiver: &Receiver<Job>) {
+        loop {
+            let work = match receiver.recv_timeout(self.patience()) {
+                Ok(job) => Some(gather(receiver, job)),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return self.wind_up(),
+            };
+            match work {
+                None => self.idle(),
+                Some(work) => {
+                    if let Some(answer) = self.work(work) {
+                        self.wind_up();
+                        let _ = answer.send(Ok(()));
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        if !self.backlog.is_empty() || self.health.get() != Health::Good {
+            RETRY
+        } else if !self.abandoned.is_empty() {
+            GATHER
+        } else if self.waiting.is_empty() {
+            IDLE
+        } else {
+            SETTLE
+        }
+    }
+
+    fn work(&mut self, work: Work) -> Option<super::queue::Answer<()>> {
+        let mut appends = std::mem::take(&mut self.backlog);
+        appends.extend(work.appends);
+        if work.drained {
+            appends.extend(self.abandoned_ends());
+        }
+        self.append_all(appends);
+        let mut close = None;
+        for job in work.others {
+            match job {
+                Job::Flush(answer) => {
+                    let _ = answer.send(self.flush());
+                }
+                Job::Prune(policy, now, answer) => {
+                    let _ = answer.send(prune::step(self, policy, now));
+                }
+                Job::Close(answer) => close = Some(answer),
+                Job::Wake | Job::Append(_) => {}
+            }
+        }
+        // What waits must not outgrow what comes in; callers that keep the queue full wait for it.
+        while self.waiting.len() >= derived::SLICE && self.flush_slice_or_log() {}
+        self.give_another_chance();
+        close
+    }
+
+    /// Nothing came for a while: time for what can wait, or to try again.
+    fn idle(&mut self) {
+        let mut backlog = std::mem::take(&mut self.backlog);
+        backlog.extend(self.abandoned_ends());
+        self.append_all(backlog);
+        self.give_another_chance();
+        if !self.waiting.is_empty() {
+            self.flush_slice_or_log();
+        }
+    }
+
+    /// With nothing left to try with, whether there is space again is found out by the next
+    /// record.
+    fn give_another_chance(&mut self) {
+        let long_ago = self.failed_at.is_none_or(|at| at.elapsed() >= RETRY);
+        if self.backlog.is_empty() && long_ago {
+            self.health.set(Health::Good);
+        }
+    }
+
+    fn wind_up(mut self) {
+        let mut backlog = std::mem::take(&mut self.backlog);
+        backlog.extend(self.abandoned_ends());
+        self.append_all(backlog);
+        if let Err(error) = self.flush() {
+            tracing::warn!(%error, "sums and search of the activity log are brought up to date at the next start");
+        }
+        // The readers that are still open cannot do this, and a file that is whole without its
+        // write-ahead log is easier to copy.
+        let emptied = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        if let Err(error) = emptied {
+            tracing::warn!(%error, "the activity log's write-ahead log was not emptied");
+        }
+        if !self.backlog.is_empty() {
+            tracing::error!(
+                entries = self.backlog.len(),
+                "the activity log could not store its last entries"
+            );
+        }
+    }
+
+    /// Ends for records whose callers went away, if those are still open.
+    fn abandoned_ends(&self) -> Vec<Append> {
+        let end = |id| {
+            let ended = Ended {
+                status: Status::Cancelled,
+                error_message: Some("the caller went away before this ended".into()),
+                ..Ended::interrupted()
+            };
+            Append::internal(Entry::End(id, ended))
+        };
+        self.abandoned.take().into_iter().map(end).collect()
+    }
+
+    fn append_all(&mut self, mut appends: Vec<Append>) {
+        while !appends.is_empty() {
+            let rest = appends.split_off(appends.len().min(LARGEST_BATCH));
+            self.append_batch(appends);
+            appends = rest;
+        }
+    }
+
+    fn append_batch(&mut self, appends: Vec<Append>) {
+        let mut batch = Batch::new(self.head);
+        let mut staged = Vec::with_capacity(appends.len());
+        for append in appends {
+            match batch.stage(&self.open, &append.entry) {
+                Ok(()) => staged.push(append),
+                Err(error) => append.reply(Err(error)),
+            }
+        }
+        if batch.is_empty() {
+            return;
+        }
+        let durable = staged
+            .iter()
+            .any(|append| append.durability == Durability::Durable);
+        match self.commit(&batch, durable) {
+            Ok(derived) => self.committed(&batch, derived, staged),
+            Err(error) => self.failed(error, staged),
+        }
+    }
+
+    fn commit(&mut self, batch: &Batch, durable: bool) -> rusqlite::Result<Vec<Derived>> {
+        // Without FULL a commit survives the process but not the power; see `Durability`.
+        let synchronous = if durable { "FULL" } else { "NORMAL" };
+        self.connection
+            .pragma_update(None, "synchronous", synchronous)?;
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let derived = write::write(&transaction, &mut self.names, batch)?;
+        transaction.commit()?;
+        Ok(derived)
+    }
+
+    fn committed(&mut self, batch: &Batch, derived: Vec<Derived>, staged: Vec<Append>) {
+        self.head = batch.head;
+        batch.settle(&mut self.open);
+        self.waiting.extend(derived);
+        self.health.set(Health::Good);
+        for append in staged {
+            append.reply(Ok(()));
+        }
+        if self.events.receiver_count() > 0 {
+            for event in batch.events() {
+                // Everybody may have left meanwhile.
+                let _ = self.events.send(event);
+            }
+        }
+    }
+
+    fn failed(&mut self, error: rusqlite::Error, mut staged: Vec<Append>) {
+        self.names.forget();
+        if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) {
+            return self.store_one_by_one(&error, staged);
+        }
+        self.failed_at = Some(Instant::now());
+        let error = StoreError::from(error);
+        let health = if matches!(error, StoreError::Full) {
+            Health::Full
+        } else {
+            Health::Unavailable
+        };
+        if self.health.get() != health {
+            tracing::error!(%error, "the activity log cannot store records for now");
+        }
+        self.health.set(health);
+        for append in staged.drain(..) {
+            let is_end = matches!(append.entry, Entry::End(..));
+            if is_end || append.answer.is_none() {
+                self.backlog.push(append.keep(error.clone()));
+            } else {
+                append.reply(Err(error.clone()));
+            }
+        }
+    }
+
+    /// An identifier was given twice, after the clock was set back. Only that record is refused.
+    fn store_one_by_one(&mut self, error: &rusqlite::Error, mut staged: Vec<Append>) {
+        if staged.len() > 1 {
+            for append in staged {
+                self.append_batch(vec![append]);
+            }
+        } else if let Some(append) = staged.pop() {
+            let id = match &append.entry {
+                Entry::Start(started) | Entry::Whole(started, _) => started.id,
+                Entry::End(id, _) => *id,
+            };
+            tracing::error!(%id, %error, "a record of the activity log was refused");
+            append.reply(Err(StoreError::Exists(id)));
+        }
+    }
+
+    /// Brings everything that is derived up to date.
+    pub(super) fn flush(&mut self) -> Result<(), StoreError> {
+        while !self.waiting.is_empty() {
+            self.flush_slice()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn flush_slice(&mut self) -> rusqlite::Result<()> {
+        self.connection
+            .pragma_update(None, "synchronous", "NORMAL")?;
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let written = derived::write_slice(&transaction, &self.waiting)?;
+        transaction.commit()?;
+        self.waiting.drain(..written);
+        Ok(())
+    }
+
+    /// Whether a slice was written.
+    fn flush_slice_or_log(&mut self) -> bool {
+        match self.flush_slice() {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, "sums and search of the activity log lag behind");
+                false
+            }
+        }
+    }
+}
+
+/// Takes what is queued. If nobody waits for any of it, gives more a moment to come.
+fn gather(receiver: &Receiver<Job>, first: Job) -> Work {
+    let mut work = Work::default();
+    work.add(first);
+    let deadline = Instant::now() + GATHER;
+    while work.appends.len() < LARGEST_BATCH {
+        let next = match receiver.try_recv() {
+            Ok(job) => Some(job),
+            Err(_) if work.urgent => None,
+            Err(_) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                receiver.recv_timeout(left).ok()
+            }
+        };
+        let Some(job) = next else {
+            work.drained = true;
+            break;
+        };
+        work.add(job);
+    }
+    work
+}
+
+impl Work {
+    fn add(&mut self, job: Job) {
+        match job {
+            Job::Append(append) => {
+                self.urgent |= append.answer.is_some();
+                self.appends.push(append);
+            }
+            other => {
+                self.urgent = true;
+                self.others.push(other);
+            }
+        }
+    }
+}
+
+impl SharedHealth {
+    pub(super) fn get(&self) -> Health {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Health::Good,
+            1 => Health::Full,
+            _ => Health::Unavailable,
+        }
+    }
+
+    fn set(&self, health: Health) {
+        let code = match health {
+            Health::Good => 0,
+            Health::Full => 1,
+            Health::Unavailable => 2,
+        };
+        self.0.store(code, Ordering::Relaxed);
+    }
+
+    /// The error for whoever wants to add a record now.
+    pub(super) fn refusal(&self) -> Option<StoreError> {
+        match self.get() {
+            Health::Good => None,
+            Health::Full => Some(StoreError::Full),
+            Health::Unavailable => Some(StoreError::Unavailable(None)),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The files of the store: whose they are, what happens when they are damaged or too new.
+
+use std::fs;
+use std::path::Path;
+
+use activity::sqlite::{OpenError, SqliteOptions, SqliteStore};
+use activity::{Activity, Durability, StoreError};
+use rusqlite::Connection;
+
+use crate::support::*;
+
+fn database(folder: &Path) -> std::path::PathBuf {
+    folder.join("data/activity.db")
+}
+
+async fn filled(folder: &Path) {
+    let activity = open(folder);
+    for _ in 0..50 {
+        complete(&activity, read_call(), success()).await;
+    }
+    activity.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_set_aside_and_the_log_goes_on() {
+    type Damage = fn(&mut Vec<u8>);
+    let table: &[(&str, Damage)] = &[
+        ("not a database at all", |bytes| {
+            *bytes = b"this is no database".repeat(100);
+        }),
+        ("a broken header", |bytes| bytes[..100].fill(0xff)),
+        ("broken pages", |bytes| {
+            let middle = bytes.len() / 2;
+            bytes[4_096..middle].fill(0xa5);
+        }),
+        ("cut off", |bytes| bytes.truncate(bytes.len() / 2)),
+    ];
+    for (name, damage) in table {
+        let folder = tempfile::tempdir().unwrap();
+        filled(folder.path()).await;
+        let mut bytes = fs::read(database(folder.path())).unwrap();
+        damage(&mut bytes);
+        fs::write(database(folder.path()), &bytes).unwrap();
+
+        let opened = SqliteStore::open(&options(folder.path())).unwrap();
+        let aside = opened
+            .moved_aside
+            .unwrap_or_else(|| panic!("{name} went unnoticed"));
+        let file = aside.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(file.starts_with("activity.db.corrupt-"), "{file}");
+        assert_eq!(
+            fs::read(&aside).unwrap(),
+            bytes,
+            "{name}: the evidence is kept"
+        );
+        let activity = Activity::new(std::sync::Arc::new(opened.store), settings());
+        complete(&activity, read_call(), success()).await;
+        assert_eq!(list(&activity, &[]).await.total, 1);
+        assert!(activity.verify(None).await.unwrap().holds());
+    }
+}
+
+#[tokio::test]
+async fn an_empty_file_is_a_fresh_log() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("data")).unwrap();
+    fs::write(database(folder.path()), b"").unwrap();
+    let activity = open(folder.path());
+    complete(&activity, read_call(), success()).await;
+}
+
+#[tokio::test]
+async fn a_newer_layout_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path()).await;
+    let connection = Connection::open(database(folder.path())).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let error = SqliteStore::open(&options(folder.path())).unwrap_err();
+    assert!(
+        matches!(error, OpenError::Newer { found: 99, .. }),
+        "{error}"
+    );
+    let error = SqliteStore::open_read_only(&folder.path().join("data")).unwrap_err();
+    assert!(error.to_string().contains("upgrade mcpproxy"), "{error}");
+    assert!(database(folder.path()).exists());
+}
+
+#[tokio::test]
+async fn somebody_elses_database_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("data")).unwrap();
+    let connection = Connection::open(database(folder.path())).unwrap();
+    connection
+        .execute_batch("CREATE TABLE recipes (name TEXT)")
+        .unwrap();
+    drop(connection);
+    let error = SqliteStore::open(&options(folder.path())).unwrap_err();
+    assert!(matches!(error, OpenError::Foreign(_)), "{error}");
+}
+
+#[tokio::test]
+async fn two_writers_are_one_too_many_but_readers_are_welcome() {
+    let folder = tempfile::tempdir().unwrap();
+    let activity = open(folder.path());
+    let error = SqliteStore::open(&options(folder.path())).unwrap_err();
+    assert!(matches!(error, OpenError::InUse(_)), "{error}");
+
+    let id = complete(&activity, read_call(), success()).await;
+    let reader = SqliteStore::open_read_only(&folder.path().join("data")).unwrap();
+    let reader = Activity::new(std::sync::Arc::new(reader), settings());
+    assert!(reader.get(id).await.unwrap().is_some());
+    assert_eq!(list(&reader, &[]).await.total, 1);
+    assert!(reader.verify(None).await.unwrap().holds());
+    let error = reader
+        .begin(read_call(), Durability::Written)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, StoreError::ReadOnly), "{error}");
+    reader.close().await.unwrap();
+}
+
+#[test]
+fn reading_a_log_that_is_not_there_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = SqliteStore::open_read_only(&folder.path().join("nowhere")).unwrap_err();
+    assert!(matches!(error, OpenError::Missing(_)), "{error}");
+    let error = SqliteStore::open_read_only(folder.path()).unwrap_err();
+    assert!(matches!(error, OpenError::Missing(_)), "{error}");
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[tokio::test]
+    async fn everything_is_private_to_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        fs::create_dir(&data).unwrap();
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(database(folder.path()), b"").unwrap();
+        fs::set_permissions(database(folder.path()), fs::Permissions::from_mode(0o644)).unwrap();
+        let activity = open(folder.path());
+        complete(&activity, read_call(), success()).await;
+        assert_eq!(mode(&data), 0o700);
+        for file in fs::read_dir(&data).unwrap() {
+            let path = file.unwrap().path();
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_planted_link_is_not_followed() {
+        for name in ["activity.db", "activity.db-wal", "activity.db.lock"] {
+            let folder = tempfile::tempdir().unwrap();
+            let victim = folder.path().join("victim");
+            fs::write(&victim, b"precious").unwrap();
+            fs::create_dir(folder.path().join("data")).unwrap();
+            symlink(&victim, folder.path().join("data").join(name)).unwrap();
+            let error = SqliteStore::open(&options(folder.path())).unwrap_err();
+            assert!(
+                matches!(error, OpenError::SymbolicLink(_)),
+                "{name}: {error}"
+            );
+            assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        }
+    }
+
+    #[test]
+    fn a_directory_for_everybody_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        let options = SqliteOptions {
+            directory: folder.path().to_owned(),
+            max_file_bytes: None,
+        };
+        let error = SqliteStore::open(&options).unwrap_err();
+        assert!(matches!(error, OpenError::SharedDirectory(_)), "{error}");
+        assert_eq!(mode(folder.path()), 0o1777);
+    }
+}

@@ -1,0 +1,21 @@
+//! The activity log as its users see it, over a real file.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers fail as tests do, by panicking"
+)]
+
+mod concurrency;
+mod crash;
+mod events;
+mod export;
+mod files;
+mod full;
+mod lifecycle;
+mod listing;
+mod redaction;
+mod retention;
+mod stats;
+mod support;
+mod tamper;

@@ -1,0 +1,126 @@
+//! What the tests of the store have in common.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use activity::sqlite::{Opened, SqliteOptions, SqliteStore};
+use activity::{
+    Activity, ActivityId, Durability, End, Filter, ListRequest, Metadata, Outcome, Page, Payloads,
+    RecordType, RecordedIntent, Redactor, Settings, Source, Start,
+};
+use policy::{OperationType, Provenance, Tier};
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+pub(crate) fn options(directory: &Path) -> SqliteOptions {
+    SqliteOptions {
+        directory: directory.join("data"),
+        max_file_bytes: None,
+    }
+}
+
+pub(crate) fn open(directory: &Path) -> Activity {
+    let Opened {
+        store, moved_aside, ..
+    } = SqliteStore::open(&options(directory)).unwrap();
+    assert_eq!(moved_aside, None);
+    Activity::new(Arc::new(store), settings())
+}
+
+pub(crate) fn settings() -> Settings {
+    let redactor = Redactor::new(["hunter2-secret"]).unwrap();
+    Settings {
+        redactor,
+        max_response_bytes: 65_536,
+        payloads: Payloads::Full,
+    }
+}
+
+/// A call of `server:tool` on the lane of its operation type.
+pub(crate) fn call<'a>(server: &'a str, tool: &'a str, operation: OperationType) -> Start<'a> {
+    Start {
+        server_name: Some(server),
+        tool_name: Some(tool),
+        arguments: Some(r#"{"path":"/tmp/notes.txt"}"#),
+        request_bytes: 120,
+        session_id: Some("session-1"),
+        client_name: Some("claude-code"),
+        request_id: Some("request-1"),
+        metadata: Metadata {
+            intent: Some(RecordedIntent {
+                operation_type: Some(operation),
+                data_sensitivity: Some(policy::DataSensitivity::Internal),
+                reason: Some("because it was asked for".to_owned()),
+            }),
+            tool_variant: Some(operation.variant()),
+            effective_tier: Some(Tier::ReadOnly),
+            provenance: Some(Provenance::Declared),
+            warnings: vec!["the tool is new".to_owned()],
+        },
+        ..Start::new(RecordType::ToolCall, Source::Mcp)
+    }
+}
+
+pub(crate) fn read_call<'a>() -> Start<'a> {
+    call("files", "read_file", OperationType::Read)
+}
+
+pub(crate) fn success<'a>() -> End<'a> {
+    End {
+        outcome: Outcome::Success,
+        duration: Duration::from_millis(12),
+        response: Some(r#"{"content":[{"type":"text","text":"hello"}]}"#),
+        response_bytes: 44,
+    }
+}
+
+pub(crate) fn failure<'a>() -> End<'a> {
+    let outcome = Outcome::Error {
+        code: "UPSTREAM_ERROR",
+        message: "the disk went away",
+    };
+    End::new(outcome, Duration::from_millis(900))
+}
+
+pub(crate) fn blocked<'a>() -> End<'a> {
+    let message = "Tool 'x' is marked destructive by server, use call_tool_destructive";
+    End::new(
+        Outcome::Blocked {
+            code: "SERVER_MISMATCH",
+            message,
+        },
+        Duration::ZERO,
+    )
+}
+
+/// Records a call from start to end.
+pub(crate) async fn complete(activity: &Activity, start: Start<'_>, end: End<'_>) -> ActivityId {
+    let open = activity.begin(start, Durability::Batched).await.unwrap();
+    let id = open.id();
+    open.finish(end, Durability::Written).await.unwrap();
+    id
+}
+
+pub(crate) async fn list(activity: &Activity, pairs: &[(&str, &str)]) -> Page {
+    let request = ListRequest::from_pairs(pairs.iter().copied()).unwrap();
+    activity.page(request).await.unwrap()
+}
+
+pub(crate) fn filter(pairs: &[(&str, &str)]) -> Filter {
+    Filter::from_pairs(pairs.iter().copied()).unwrap()
+}
+
+/// Waits until the condition holds; fails when it never does.
+pub(crate) async fn eventually<F: Future<Output = bool>>(
+    what: &str,
+    mut condition: impl FnMut() -> F,
+) {
+    let waiting = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(DEADLINE, waiting).await.is_ok();
+    assert!(in_time, "waited in vain until {what}");
+}

@@ -1,0 +1,37 @@
+//! All tools of all upstreams as an immutable snapshot, and the search over it.
+//!
+//! Nothing here does I/O or waits: whoever owns the upstreams hands in their tools, publishes the
+//! [`Snapshot`] that comes out, and every reader searches that without a lock.
+
+mod action;
+mod bm25;
+mod document;
+mod embedding;
+mod explain;
+mod hash;
+mod index;
+mod lexical;
+mod query;
+mod ranking;
+mod search;
+mod segment;
+mod signature;
+mod snapshot;
+mod suggest;
+mod summary;
+mod synonyms;
+mod text;
+mod token_table;
+mod tool;
+mod typo;
+mod word_list;
+mod word_piece;
+
+pub use bm25::Field;
+pub use explain::{Explanation, Match};
+pub use lexical::MatchKind;
+pub use search::{Hit, Query, SearchResults};
+pub use signature::signature;
+pub use snapshot::{Entry, ServerTools, Snapshot};
+pub use summary::summary;
+pub use tool::{MAX_DEFINITION_BYTES, MAX_SCHEMA_BYTES, ToolDefinition, ToolError};

@@ -1,0 +1,307 @@
+//! How commands reach the product: through the daemon's socket, or, where no daemon runs, through
+//! the same routes in this very process.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use activity::Activity;
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use config::{Config, ServerConfig, Settings};
+use daemon::{DataDir, Engine};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use hyper_util::rt::TokioIo;
+use mcp::RawValue;
+use serde::Deserialize;
+use tokio::net::UnixStream;
+use tower::ServiceExt;
+use upstream::Guardian;
+
+use crate::exit::{Exit, Failure};
+
+/// How long a command without a daemon waits for its upstreams.
+const SETTLE: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub(crate) enum Api {
+    Daemon { socket: PathBuf },
+    InProcess { engine: Arc<Engine>, router: Router },
+}
+
+/// What a command without a daemon has to start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Needs<'a> {
+    AllServers,
+    /// Only this one, if there is one of that name; the others stay known but switched off.
+    Server(&'a str),
+    /// No server: only what is recorded matters.
+    Log,
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    data: Option<Box<RawValue>>,
+    error: Option<ApiFailure>,
+}
+
+#[derive(Deserialize)]
+struct ApiFailure {
+    code: String,
+    message: String,
+    hint: Option<String>,
+}
+
+// === impl Api ===
+
+impl Api {
+    /// Finds the daemon that uses the data directory, or stands in for it.
+    pub(crate) async fn reach(settings: &Settings, needs: Needs<'_>) -> Result<Self, Failure> {
+        let config = crate::settings::load(settings)?.config;
+        let data_dir = settings.data_dir(&config);
+        let socket = DataDir::socket(&data_dir);
+        if UnixStream::connect(&socket).await.is_ok() {
+            return Ok(Self::Daemon { socket });
+        }
+        Self::in_process(settings, config, needs).await
+    }
+
+    async fn in_process(
+        settings: &Settings,
+        config: Config,
+        needs: Needs<'_>,
+    ) -> Result<Self, Failure> {
+        let data_dir = DataDir::prepare(&settings.data_dir(&config)).map_err(|error| {
+            Failure::from_error(Exit::Failed, "the data directory cannot be used", &error)
+        })?;
+        let activity = needs.open_log(&data_dir, &config).await?;
+        let config = Arc::new(needs.reduce(config));
+        let surroundings = daemon::surroundings(&data_dir, guardian());
+        let engine = Engine::start(config, surroundings, activity).await;
+        engine.settled(Instant::now() + SETTLE).await;
+        let router = daemon::local_router(Arc::clone(&engine), settings.clone());
+        Ok(Self::InProcess { engine, router })
+    }
+
+    /// An engine of its own for one server that is not in the config.
+    pub(crate) async fn visit(settings: &Settings, server: ServerConfig) -> Result<Self, Failure> {
+        let mut config = crate::settings::load(settings)?.config;
+        config.mcp_servers = vec![server];
+        Self::in_process(settings, config, Needs::AllServers).await
+    }
+
+    /// The daemon that is running; for what makes no sense without one.
+    pub(crate) async fn daemon(settings: &Settings) -> Result<Self, Failure> {
+        let config = crate::settings::load(settings)?.config;
+        let socket = DataDir::socket(&settings.data_dir(&config));
+        match UnixStream::connect(&socket).await {
+            Ok(_) => Ok(Self::Daemon { socket }),
+            Err(error) => {
+                Err(
+                    Failure::from_error(Exit::Unreachable, "no daemon is running", &error)
+                        .advice("start it with `mcpproxy serve`"),
+                )
+            }
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Result<Box<RawValue>, Failure> {
+        read_envelope(self.send(build(Method::GET, path, Bytes::new())?).await?).await
+    }
+
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> Result<Box<RawValue>, Failure> {
+        let body = body.to_string().into();
+        read_envelope(self.send(build(Method::POST, path, body)?).await?).await
+    }
+
+    /// The same for an answer that is not in the envelope.
+    pub(crate) async fn post_for_body(
+        &self,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> Result<Body, Failure> {
+        let request = build(Method::POST, path, body.to_string().into())?;
+        success(self.send(request).await?).await
+    }
+
+    pub(crate) async fn put(
+        &self,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> Result<Box<RawValue>, Failure> {
+        let request = build(Method::PUT, path, body.to_string().into())?;
+        read_envelope(self.send(request).await?).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Result<Box<RawValue>, Failure> {
+        let request = build(Method::DELETE, path, Bytes::new())?;
+        read_envelope(self.send(request).await?).await
+    }
+
+    /// An answer that is not in the envelope, piece by piece as it comes.
+    pub(crate) async fn stream(&self, path: &str) -> Result<Body, Failure> {
+        success(self.send(build(Method::GET, path, Bytes::new())?).await?).await
+    }
+
+    /// The daemon's events, from now on or from after the one that was seen last.
+    pub(crate) async fn events(&self, path: &str, last: Option<&str>) -> Result<Body, Failure> {
+        let mut request = build(Method::GET, path, Bytes::new())?;
+        if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {
+            request.headers_mut().insert("last-event-id", last);
+        }
+        success(self.send(request).await?).await
+    }
+
+    /// Ends the upstreams that were started for this command.
+    pub(crate) async fn close(self) {
+        if let Self::InProcess { engine, .. } = self {
+            engine.shutdown().await;
+            // A log that was opened for reading has nothing left to store.
+            let _ = engine.activity().close().await;
+        }
+    }
+
+    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Failure> {
+        match self {
+            Self::Daemon { socket } => over_socket(socket, request).await,
+            Self::InProcess { router, .. } => {
+                let answer = router.clone().oneshot(request).await;
+                Ok(answer.unwrap_or_else(|never| match never {}))
+            }
+        }
+    }
+}
+
+fn build(method: Method, path: &str, body: Bytes) -> Result<Request<Body>, Failure> {
+    Request::builder()
+        .method(method)
+        .uri(format!("/api/v1{path}"))
+        .header(header::HOST, "localhost")
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from(body))
+        .map_err(|error| Failure::from_error(Exit::Usage, "the request cannot be made", &error))
+}
+
+/// The body of an answer that is not in the envelope; a failure is in one all the same.
+async fn success(answer: Response<Body>) -> Result<Body, Failure> {
+    if answer.status().is_success() {
+        return Ok(answer.into_body());
+    }
+    match read_envelope(answer).await {
+        Err(failure) => Err(failure),
+        Ok(_) => Err(Failure::new(
+            Exit::Failed,
+            "the daemon's answer makes no sense",
+        )),
+    }
+}
+
+// === impl Needs ===
+
+impl Needs<'_> {
+    fn reduce(self, mut config: Config) -> Config {
+        match self {
+            Self::AllServers => {}
+            Self::Log => config.mcp_servers.clear(),
+            Self::Server(name) => {
+                for server in &mut config.mcp_servers {
+                    server.enabled &= server.name.as_str() == name;
+                }
+            }
+        }
+        config
+    }
+
+    /// Who only reads the log does not keep others from writing it.
+    async fn open_log(self, data_dir: &DataDir, config: &Config) -> Result<Activity, Failure> {
+        if let Self::Log = self
+            && let Ok(activity) = daemon::read_activity(data_dir.path(), config)
+        {
+            return Ok(activity);
+        }
+        let opened = daemon::open_activity(data_dir.path(), config).await;
+        opened.map_err(|error| log_failure(&error))
+    }
+}
+
+// === impl ApiFailure ===
+
+impl ApiFailure {
+    fn into_failure(self, status: StatusCode) -> Failure {
+        let exit = match (status, self.code.as_str()) {
+            (StatusCode::NOT_FOUND, _) => Exit::NotFound,
+            (StatusCode::FORBIDDEN, _) => Exit::Refused,
+            (
+                _,
+                "INVALID_TOOL_NAME" | "INVALID_ARGS" | "INVALID_FILTER" | "INVALID_MANIFEST"
+                | "BAD_REQUEST",
+            ) => Exit::Usage,
+            // An intent that does not hold is the policy's refusal, however it was phrased.
+            (StatusCode::BAD_REQUEST, _) => Exit::Refused,
+            _ => Exit::Failed,
+        };
+        let failure = Failure::new(exit, self.message).why(format!("code {}", self.code));
+        match self.hint {
+            Some(hint) => failure.advice(hint),
+            None => failure,
+        }
+    }
+}
+
+/// The program that wraps stdio upstreams is this one.
+pub(crate) fn guardian() -> Option<Guardian> {
+    std::env::current_exe()
+        .ok()
+        .map(|program| Guardian { program })
+}
+
+pub(crate) fn log_failure(error: &daemon::ChronicleError) -> Failure {
+    Failure::from_error(Exit::Failed, "the activity log cannot be opened", error)
+        .advice("start the daemon with `mcpproxy serve`; clients and commands then share it")
+}
+
+async fn read_envelope(answer: Response<Body>) -> Result<Box<RawValue>, Failure> {
+    let status = answer.status();
+    let body = answer.into_body().collect().await;
+    let body = body.map_err(|error| lost(&error))?.to_bytes();
+    let envelope: Envelope = serde_json::from_slice(&body).map_err(|error| {
+        Failure::from_error(
+            Exit::Failed,
+            "the daemon's answer is not understood",
+            &error,
+        )
+        .advice("make sure that the daemon and this command are of the same version")
+    })?;
+    match (envelope.data, envelope.error) {
+        (Some(data), None) => Ok(data),
+        (_, Some(error)) => Err(error.into_failure(status)),
+        (None, None) => Err(Failure::new(Exit::Failed, "the daemon's answer is empty")),
+    }
+}
+
+async fn over_socket(socket: &Path, request: Request<Body>) -> Result<Response<Body>, Failure> {
+    let unreachable = |error: &dyn std::error::Error| {
+        Failure::from_error(Exit::Unreachable, "the daemon does not answer", error)
+            .advice("look at its output, or start it again with `mcpproxy serve`")
+    };
+    let stream = UnixStream::connect(socket)
+        .await
+        .map_err(|error| unreachable(&error))?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| unreachable(&error))?;
+    // Ends by itself when the sender is dropped.
+    tokio::spawn(connection);
+    let answer = sender.send_request(request).await;
+    Ok(answer.map_err(|error| unreachable(&error))?.map(Body::new))
+}
+
+pub(crate) fn lost(error: &dyn std::error::Error) -> Failure {
+    Failure::from_error(Exit::Unreachable, "the daemon's answer broke off", error)
+}

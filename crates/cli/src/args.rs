@@ -1,0 +1,374 @@
+//! The command line: clap types and nothing else.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use jiff::Timestamp;
+use policy::{DataSensitivity, OperationType, Tier};
+
+use crate::printer::Format;
+use crate::time::parse_time;
+
+const EXAMPLES: &str = "\
+Examples:
+  mcpproxy serve
+  mcpproxy tools search \"find a note\"
+  mcpproxy call tool-read demo:list_notes
+  mcpproxy activity list --intent-type write
+  mcpproxy call tool-write demo:create_note --args '{\"title\": \"Hello\"}' --reason \"trying it\"
+";
+
+/// One proxy in front of all your MCP servers: honest lanes, provable history.
+#[derive(Debug, Parser)]
+#[command(name = "mcpproxy", version, after_help = EXAMPLES, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// The config file
+    #[arg(long, global = true, value_name = "FILE", env = "MCPPROXY_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Where the socket, the logs and the activity log live
+    #[arg(long, global = true, value_name = "DIR", env = "MCPPROXY_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Where the daemon listens
+    #[arg(long, global = true, value_name = "ADDRESS", env = "MCPPROXY_LISTEN")]
+    pub listen: Option<SocketAddr>,
+    /// How results are written
+    #[arg(
+        short,
+        global = true,
+        value_name = "FORMAT",
+        env = "MCPPROXY_OUTPUT",
+        default_value = "table"
+    )]
+    pub output: Format,
+    /// Say nothing but the result and errors
+    #[arg(long, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one, and it is made once"
+)]
+pub(crate) enum Command {
+    /// Run the daemon
+    Serve,
+    /// Speak MCP on stdin and stdout, for clients that start their servers
+    Stdio,
+    /// Call a tool
+    #[command(subcommand)]
+    Call(CallCommand),
+    /// Look at the tools of all servers
+    #[command(subcommand)]
+    Tools(ToolsCommand),
+    /// Find out what tools really do, judged by what they say
+    Audit(AuditArgs),
+    /// Look at what happened
+    #[command(subcommand)]
+    Activity(ActivityCommand),
+    /// Look at the config file
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Show what the daemon is doing
+    Status,
+    /// Run the built-in demo server, which keeps notes, on stdin and stdout
+    DemoServer {
+        /// The file that keeps the notes
+        #[arg(long, value_name = "FILE")]
+        store: PathBuf,
+    },
+    /// Run a command that ends when the daemon does
+    #[command(hide = true)]
+    Guard {
+        #[arg(long)]
+        daemon: u32,
+        command: String,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CallCommand {
+    /// Call a tool that only reads
+    #[command(name = "tool-read")]
+    Read(CallArgs),
+    /// Call a tool that creates or changes something
+    #[command(name = "tool-write")]
+    Write(CallArgs),
+    /// Call a tool that deletes or cannot be undone
+    #[command(name = "tool-destructive")]
+    Destructive(CallArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    /// The tool, as server:tool
+    #[arg(
+        value_name = "SERVER:TOOL",
+        required_unless_present = "tool_name",
+        conflicts_with = "tool_name"
+    )]
+    pub tool: Option<String>,
+    /// The tool, spelt as an option
+    #[arg(long, value_name = "SERVER:TOOL", hide = true)]
+    pub tool_name: Option<String>,
+    /// The arguments as a JSON object; `-` reads them from stdin, `@FILE` from a file
+    #[arg(
+        long,
+        alias = "json_args",
+        alias = "json-args",
+        value_name = "JSON",
+        allow_hyphen_values = true
+    )]
+    pub args: Option<String>,
+    /// Why the call is made, for the activity log
+    #[arg(long)]
+    pub reason: Option<String>,
+    /// How sensitive the data is
+    #[arg(long, value_parser = |text: &str| text.parse::<DataSensitivity>())]
+    pub sensitivity: Option<DataSensitivity>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// List the tools
+    List {
+        /// Only tools of this server
+        #[arg(long)]
+        server: Option<String>,
+        /// Only tools of this lane: read, write or destructive
+        #[arg(long, value_parser = |text: &str| text.parse::<OperationType>())]
+        lane: Option<OperationType>,
+    },
+    /// Search as an agent does with retrieve_tools
+    Search {
+        #[arg(required = true)]
+        query: Vec<String>,
+        #[arg(long, default_value_t = 10)]
+        limit: u8,
+        /// Only tools of this server
+        #[arg(long)]
+        server: Option<String>,
+        /// Only tools of this lane: read, write or destructive
+        #[arg(long, value_parser = |text: &str| text.parse::<OperationType>())]
+        lane: Option<OperationType>,
+    },
+    /// Show all about one tool
+    Show {
+        #[arg(value_name = "SERVER:TOOL")]
+        tool: String,
+    },
+    /// Say yourself what tools do
+    #[command(subcommand)]
+    Override(OverrideCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OverrideCommand {
+    /// Set the tier of a tool or of a pattern such as github:delete_*
+    Set {
+        #[arg(value_name = "PATTERN")]
+        pattern: String,
+        /// read_only, write, soft_delete or destructive
+        #[arg(value_parser = |text: &str| text.parse::<Tier>())]
+        tier: Tier,
+    },
+    /// List the overrides
+    List,
+    /// Remove an override
+    Clear {
+        #[arg(value_name = "PATTERN")]
+        pattern: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// Only this server of the config
+    #[arg(long, conflicts_with_all = ["url", "tools", "command"])]
+    pub server: Option<String>,
+    /// A server that is not in the config
+    #[arg(long, conflicts_with_all = ["tools", "command"])]
+    pub url: Option<String>,
+    /// A saved answer to tools/list; the server is named after the file
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    pub tools: Option<PathBuf>,
+    /// Check the tools against the tiers in this file
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
+    /// Write the tiers to this file
+    #[arg(long, value_name = "FILE")]
+    pub write_manifest: Option<PathBuf>,
+    /// A format for other tools, in place of -o
+    #[arg(long, value_enum)]
+    pub format: Option<AuditFormat>,
+    /// The severity of findings that ends with exit code 20: error, warning or none
+    #[arg(long, default_value = "error", value_parser = ["error", "warning", "none"])]
+    pub fail_on: String,
+    /// The command of a server that is not in the config
+    #[arg(last = true)]
+    pub command: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum AuditFormat {
+    Markdown,
+    Sarif,
+    Junit,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ActivityCommand {
+    /// List records, newest first
+    List {
+        #[command(flatten)]
+        filter: ActivityFilter,
+        /// How many records, 1 to 100
+        #[arg(long)]
+        limit: Option<u32>,
+        /// Skip so many records
+        #[arg(long)]
+        offset: Option<u64>,
+        /// Go on after the page that named this cursor
+        #[arg(long)]
+        cursor: Option<String>,
+    },
+    /// Show one record whole
+    Show { id: String },
+    /// Show records as they are made
+    Watch {
+        #[command(flatten)]
+        filter: ActivityFilter,
+    },
+    /// Sum up a period
+    Summary {
+        /// 1h, 24h, 7d or 30d
+        #[arg(long, default_value = "24h")]
+        period: String,
+        /// server, tool, status, intent, client or hour
+        #[arg(long, alias = "group-by", default_value = "server")]
+        by: String,
+    },
+    /// Write all matching records to stdout or a file
+    Export {
+        #[command(flatten)]
+        filter: ActivityFilter,
+        /// json, jsonl or csv
+        #[arg(long, default_value = "json")]
+        format: String,
+        /// With arguments and responses
+        #[arg(long)]
+        include_bodies: bool,
+        /// At most so many records
+        #[arg(long)]
+        limit: Option<u64>,
+        /// The file to write
+        #[arg(long = "output", value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Check that no record was changed or removed
+    Verify {
+        /// A head that was noted elsewhere
+        #[arg(long, value_name = "HASH")]
+        head: Option<String>,
+    },
+}
+
+/// The conditions that every look at the log knows.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ActivityFilter {
+    /// tool_call, policy_decision, quarantine_change, server_change, config_change or system
+    #[arg(long = "type", value_name = "TYPE")]
+    pub record_type: Option<String>,
+    /// Only this server
+    #[arg(long)]
+    pub server: Option<String>,
+    /// Only this tool
+    #[arg(long)]
+    pub tool: Option<String>,
+    /// pending, success, error, blocked, cancelled or interrupted
+    #[arg(long)]
+    pub status: Option<String>,
+    /// read, write or destructive
+    #[arg(long)]
+    pub intent_type: Option<String>,
+    /// public, internal, private or unknown
+    #[arg(long)]
+    pub sensitivity: Option<String>,
+    /// Only this session
+    #[arg(long = "session", alias = "session-id", value_name = "ID")]
+    pub session_id: Option<String>,
+    /// Only this request
+    #[arg(long, value_name = "ID")]
+    pub request_id: Option<String>,
+    /// mcp, cli or api
+    #[arg(long)]
+    pub source: Option<String>,
+    /// Only this client
+    #[arg(long)]
+    pub client: Option<String>,
+    /// Not before this time: 2026-01-31T12:00:00Z, or how long ago, as 90s, 15m, 2h or 7d
+    #[arg(long, visible_alias = "start-time", value_name = "TIME", value_parser = parse_time)]
+    pub since: Option<Timestamp>,
+    /// Not after this time
+    #[arg(long, visible_alias = "end-time", value_name = "TIME", value_parser = parse_time)]
+    pub until: Option<Timestamp>,
+    /// Words in the tool's name, the arguments, the error or the reason
+    #[arg(short = 'q', long = "query", value_name = "WORDS")]
+    pub words: Option<String>,
+}
+
+impl ActivityFilter {
+    /// The conditions by the names that the API knows.
+    pub(crate) fn pairs(&self) -> [(&'static str, Option<String>); 13] {
+        [
+            ("type", self.record_type.clone()),
+            ("server", self.server.clone()),
+            ("tool", self.tool.clone()),
+            ("status", self.status.clone()),
+            ("intent_type", self.intent_type.clone()),
+            ("sensitivity", self.sensitivity.clone()),
+            ("session_id", self.session_id.clone()),
+            ("request_id", self.request_id.clone()),
+            ("source", self.source.clone()),
+            ("client", self.client.clone()),
+            ("start_time", self.since.map(|time| time.to_string())),
+            ("end_time", self.until.map(|time| time.to_string())),
+            ("q", self.words.clone()),
+        ]
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print where the config file is
+    Path,
+    /// Print the config in force, secrets masked
+    Show,
+    /// Check the config file
+    Check,
+    /// Print the JSON Schema of the config file
+    Schema,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

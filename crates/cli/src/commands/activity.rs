@@ -1,0 +1,79 @@
+//! `mcpproxy activity …`: what happened, from the log.
+
+mod export;
+mod list;
+mod show;
+mod summary;
+mod verify;
+mod watch;
+
+use config::Settings;
+use url::form_urlencoded;
+
+use crate::api::{Api, Needs};
+use crate::args::{ActivityCommand, ActivityFilter};
+use crate::exit::{Exit, Outcome};
+use crate::printer::Printer;
+
+pub(crate) async fn run(
+    command: ActivityCommand,
+    settings: &Settings,
+    printer: &Printer,
+) -> Outcome {
+    if let ActivityCommand::Watch { filter } = &command {
+        return watch::run(settings, filter, printer).await;
+    }
+    let api = Api::reach(settings, Needs::Log).await?;
+    let outcome = match &command {
+        ActivityCommand::List {
+            filter,
+            limit,
+            offset,
+            cursor,
+        } => {
+            let place = [
+                ("limit", limit.map(|number| number.to_string())),
+                ("offset", offset.map(|number| number.to_string())),
+                ("cursor", cursor.clone()),
+            ];
+            list::run(&api, filter, place, printer).await
+        }
+        ActivityCommand::Show { id } => show::run(&api, id, printer).await,
+        ActivityCommand::Summary { period, by } => summary::run(&api, period, by, printer).await,
+        ActivityCommand::Export {
+            filter,
+            format,
+            include_bodies,
+            limit,
+            file,
+        } => {
+            let what = export::What {
+                filter,
+                format,
+                include_bodies: *include_bodies,
+                limit: *limit,
+            };
+            export::run(&api, &what, file.as_deref(), printer).await
+        }
+        ActivityCommand::Verify { head } => verify::run(&api, head.as_deref(), printer).await,
+        // Handled above: it needs a daemon.
+        ActivityCommand::Watch { .. } => Ok(Exit::Failed),
+    };
+    api.close().await;
+    outcome
+}
+
+/// A query string with what is given; empty if nothing is.
+fn query(
+    filter: &ActivityFilter,
+    more: impl IntoIterator<Item = (&'static str, Option<String>)>,
+) -> String {
+    let pairs = filter.pairs().into_iter().chain(more);
+    let mut query = form_urlencoded::Serializer::new(String::from("?"));
+    for (name, value) in pairs {
+        if let Some(value) = value {
+            query.append_pair(name, &value);
+        }
+    }
+    query.finish()
+}

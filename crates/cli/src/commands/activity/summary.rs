@@ -1,0 +1,95 @@
+//! `mcpproxy activity summary`.
+
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::args::ActivityFilter;
+use crate::commands::parse;
+use crate::exit::{Exit, Outcome};
+use crate::printer::{Entry, Format, Printer};
+
+const COLUMNS: [&str; 5] = ["records", "success", "error", "blocked", "cancelled"];
+
+/// The longest bar, in characters.
+const BAR: u64 = 20;
+
+pub(super) async fn run(api: &Api, period: &str, by: &str, printer: &Printer) -> Outcome {
+    let group_by = if by == "intent" { "intent_type" } else { by };
+    let parameters = [
+        ("period", Some(period.to_owned())),
+        ("group_by", Some(group_by.to_owned())),
+    ];
+    let query = super::query(&ActivityFilter::default(), parameters);
+    let summary = parse(&api.get(&format!("/activity/summary{query}")).await?)?;
+    if printer.format != Format::Table {
+        printer.data(&summary, Some("groups"));
+        return Ok(Exit::Ok);
+    }
+    let groups = summary["groups"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let most = groups.iter().map(records).max().unwrap_or_default();
+    let bars = printer.is_terminal();
+    let mut rows: Vec<_> = groups
+        .iter()
+        .map(|group| {
+            let mut row = row(group["key"].as_str().unwrap_or("-"), group);
+            if bars {
+                row.push(bar(records(group), most).into());
+            }
+            row
+        })
+        .collect();
+    rows.push(row("total", &summary["total"]));
+    let heading = by.to_uppercase();
+    let mut headers = vec![
+        heading.as_str(),
+        "RECORDS",
+        "SUCCESS",
+        "ERROR",
+        "BLOCKED",
+        "CANCELLED",
+        "MEAN",
+    ];
+    if bars {
+        headers.push("");
+    }
+    printer.table(&headers, rows);
+    Ok(Exit::Ok)
+}
+
+fn records(counts: &Value) -> u64 {
+    counts["records"].as_u64().unwrap_or_default()
+}
+
+fn row(name: &str, counts: &Value) -> Vec<Entry> {
+    let number = |member: &str| counts[member].as_u64().unwrap_or_default();
+    let mut row: Vec<Entry> = vec![name.into()];
+    row.extend(COLUMNS.map(|column| number(column).to_string().into()));
+    let mean = number("duration_ms")
+        .checked_div(number("records"))
+        .unwrap_or_default();
+    row.push(format!("{mean}ms").into());
+    row
+}
+
+/// A bar as long as the share of the largest group; what is there at all shows.
+fn bar(records: u64, most: u64) -> String {
+    let length = (records * BAR).checked_div(most).unwrap_or_default();
+    let length = if records > 0 { length.max(1) } else { 0 };
+    "▇".repeat(usize::try_from(length).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_shares_of_the_largest() {
+        assert_eq!(bar(10, 10).chars().count(), 20);
+        assert_eq!(bar(5, 10).chars().count(), 10);
+        assert_eq!(bar(1, 1_000).chars().count(), 1);
+        assert_eq!(bar(0, 0), "");
+    }
+}

@@ -1,0 +1,242 @@
+//! `mcpproxy audit`: what the tools of servers really do, judged by what they say.
+
+use std::path::Path;
+
+use config::{ServerConfig, Settings, Transport};
+use http_body_util::BodyExt;
+use mcp::RawValue;
+use policy::ServerName;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::parse;
+use crate::api::{Api, Needs, lost};
+use crate::args::{AuditArgs, AuditFormat};
+use crate::escape;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::printer::{Entry, Format, Printer};
+
+/// What a server is called that is not in the config.
+const VISITOR: &str = "server";
+
+/// A saved answer to `tools/list`, with or without its envelope.
+#[derive(Deserialize)]
+struct SavedList {
+    tools: Option<Vec<Box<RawValue>>>,
+    result: Option<SavedResult>,
+}
+
+#[derive(Deserialize)]
+struct SavedResult {
+    tools: Vec<Box<RawValue>>,
+}
+
+pub(crate) async fn run(args: AuditArgs, settings: &Settings, printer: &Printer) -> Outcome {
+    let body = body(&args)?;
+    let api = reach(&args, settings).await?;
+    let outcome = audit(&args, &api, &body, printer).await;
+    api.close().await;
+    outcome
+}
+
+async fn reach(args: &AuditArgs, settings: &Settings) -> Result<Api, Failure> {
+    let visitor = |transport| -> Result<ServerConfig, Failure> {
+        let name: ServerName = VISITOR.parse().map_err(|error: policy::ServerNameError| {
+            Failure::from_error(Exit::Failed, "the server cannot be named", &error)
+        })?;
+        Ok(ServerConfig::new(name, transport))
+    };
+    match (&args.url, args.command.as_slice()) {
+        (Some(url), _) => {
+            let transport = Transport::http(url).map_err(|error| {
+                Failure::from_error(Exit::Usage, format!("'{url}' cannot be used"), &error)
+                    .advice("give an address that begins with http:// or https://")
+            })?;
+            Api::visit(settings, visitor(transport)?).await
+        }
+        (None, [command, arguments @ ..]) => {
+            let arguments = arguments.iter().map(String::as_str);
+            Api::visit(settings, visitor(Transport::program(command, arguments))?).await
+        }
+        (None, []) if args.tools.is_some() => Api::reach(settings, Needs::Log).await,
+        (None, []) => match &args.server {
+            Some(server) => Api::reach(settings, Needs::Server(server)).await,
+            None => Api::reach(settings, Needs::AllServers).await,
+        },
+    }
+}
+
+/// What is sent along: a saved list, a manifest, or nothing.
+fn body(args: &AuditArgs) -> Result<Value, Failure> {
+    let mut body = json!({});
+    if let Some(file) = &args.tools {
+        body["tools"] = saved_tools(file)?;
+    }
+    if let Some(file) = &args.manifest {
+        body["manifest"] = read(file)?.into();
+    }
+    Ok(body)
+}
+
+fn saved_tools(file: &Path) -> Result<Value, Failure> {
+    let text = read(file)?;
+    let tools = if let Ok(tools) = serde_json::from_str::<Vec<Box<RawValue>>>(&text) {
+        Some(tools)
+    } else {
+        let saved: SavedList = serde_json::from_str(&text).map_err(|error| {
+            let what = format!("{} is not a list of tools", file.display());
+            Failure::from_error(Exit::Usage, what, &error)
+                .advice("save the answer to tools/list as JSON")
+        })?;
+        saved.tools.or(saved.result.map(|result| result.tools))
+    };
+    let tools = tools.ok_or_else(|| {
+        Failure::new(Exit::Usage, format!("{} has no tools", file.display()))
+            .advice("save the answer to tools/list as JSON")
+    })?;
+    let server = file
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned());
+    Ok(json!({"server": server, "definitions": tools}))
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file).map_err(|error| {
+        Failure::from_error(
+            Exit::Usage,
+            format!("{} cannot be read", file.display()),
+            &error,
+        )
+    })
+}
+
+async fn audit(args: &AuditArgs, api: &Api, body: &Value, printer: &Printer) -> Outcome {
+    let query = |format: &str| {
+        let server = args
+            .server
+            .as_ref()
+            .map(|server| format!("&server={server}"))
+            .unwrap_or_default();
+        format!("/audit?format={format}&fail_on={}{server}", args.fail_on)
+    };
+    let report = parse(&api.post(&query("json"), body).await?)?;
+    let unreachable = failed_servers(api, args, printer).await?;
+    if let Some(file) = &args.write_manifest {
+        let text = text(api, &query("manifest"), body).await?;
+        std::fs::write(file, text).map_err(|error| {
+            Failure::from_error(
+                Exit::Failed,
+                format!("{} cannot be written", file.display()),
+                &error,
+            )
+        })?;
+        printer.note(&format!("written to {}", file.display()));
+    }
+    match args.format {
+        Some(format) => printer.text(&text(api, &query(format.as_str()), body).await?),
+        None if printer.format == Format::Table => print(&report, printer),
+        None => printer.data(&report, Some("tools")),
+    }
+    Ok(if report["failed"] == true {
+        Exit::Findings
+    } else if unreachable {
+        Exit::Failed
+    } else {
+        Exit::Ok
+    })
+}
+
+async fn text(api: &Api, path: &str, body: &Value) -> Result<String, Failure> {
+    let answer = api.post_for_body(path, body).await?;
+    let bytes = answer
+        .collect()
+        .await
+        .map_err(|error| lost(&error))?
+        .to_bytes();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Says which servers could not be audited; the others are all the same.
+async fn failed_servers(api: &Api, args: &AuditArgs, printer: &Printer) -> Result<bool, Failure> {
+    if args.tools.is_some() {
+        return Ok(false);
+    }
+    super::tools::note_failed_servers(api, args.server.as_deref(), printer).await
+}
+
+fn print(report: &Value, printer: &Printer) {
+    let tools = report["tools"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let tier = |tool: &Value, member: &str| tool[member].as_str().unwrap_or("-").to_owned();
+    let rows = tools
+        .iter()
+        .map(|tool| -> Vec<Entry> {
+            let confidence = tool["confidence"].as_f64().unwrap_or_default();
+            vec![
+                tier(tool, "name").into(),
+                tier(tool, "declared_tier").into(),
+                tier(tool, "audited_tier").into(),
+                tier(tool, "effective_tier").into(),
+                format!("{confidence:.2}").into(),
+                tool["clients"]["claude-code"]["default"]
+                    .as_str()
+                    .unwrap_or("-")
+                    .into(),
+                tier(tool, "reason").into(),
+            ]
+        })
+        .collect();
+    let headers = [
+        "TOOL",
+        "DECLARED",
+        "AUDITED",
+        "EFFECTIVE",
+        "SURE",
+        "CLAUDE CODE",
+        "WHY",
+    ];
+    printer.table(&headers, rows);
+    let mut out = String::new();
+    for tool in tools {
+        for finding in tool["findings"].as_array().into_iter().flatten() {
+            let (severity, code) = (tier(finding, "severity"), tier(finding, "code"));
+            let line = format!(
+                "{severity} {code} {}: {}",
+                tier(tool, "name"),
+                tier(finding, "message")
+            );
+            out.push_str(&format!("{}\n", escape::line(&line)));
+        }
+    }
+    for violation in report["violations"].as_array().into_iter().flatten() {
+        let line = format!(
+            "error {}: {}",
+            tier(violation, "code"),
+            tier(violation, "message")
+        );
+        out.push_str(&format!("{}\n", escape::line(&line)));
+    }
+    if !out.is_empty() {
+        printer.text(&format!("\n{out}"));
+    }
+    let counts = &report["summary"]["findings"];
+    printer.note(&format!(
+        "{} tools: {} errors, {} warnings, {} notes",
+        tools.len(),
+        counts["error"],
+        counts["warning"],
+        counts["note"]
+    ));
+}
+
+impl AuditFormat {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Markdown => "markdown",
+            Self::Sarif => "sarif",
+            Self::Junit => "junit",
+        }
+    }
+}

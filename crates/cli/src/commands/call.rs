@@ -1,0 +1,133 @@
+//! `mcpproxy call tool-read|tool-write|tool-destructive`.
+
+use std::io::Read;
+
+use config::Settings;
+use mcp::RawValue;
+use policy::{DataSensitivity, ToolVariant};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::api::{Api, Needs};
+use crate::args::{CallArgs, CallCommand};
+use crate::escape;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::printer::{Format, Printer};
+
+#[derive(Deserialize)]
+struct CallData {
+    result: Box<RawValue>,
+}
+
+/// What is shown of a result.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolResult {
+    #[serde(default)]
+    content: Vec<Value>,
+    structured_content: Option<Value>,
+    #[serde(default)]
+    is_error: bool,
+}
+
+pub(crate) async fn run(command: CallCommand, settings: &Settings, printer: &Printer) -> Outcome {
+    let (variant, args) = match command {
+        CallCommand::Read(args) => (ToolVariant::Read, args),
+        CallCommand::Write(args) => (ToolVariant::Write, args),
+        CallCommand::Destructive(args) => (ToolVariant::Destructive, args),
+    };
+    let body = json!({"tool_variant": variant, "arguments": arguments(variant, &args)?});
+    let tool = args.tool.or(args.tool_name).unwrap_or_default();
+    let server = tool
+        .split_once(':')
+        .map_or(tool.as_str(), |(server, _)| server);
+    let api = Api::reach(settings, Needs::Server(server)).await?;
+    let answer = api.post("/tools/call", &body).await;
+    api.close().await;
+    let data: CallData =
+        serde_json::from_str(answer?.get()).map_err(|error| not_understood(&error))?;
+    print(&data.result, printer)
+}
+
+/// The arguments of `call_tool_*`, with the intent that the choice of command declares.
+fn arguments(variant: ToolVariant, args: &CallArgs) -> Result<Value, Failure> {
+    let mut intent = Map::new();
+    intent.insert("operation_type".into(), json!(variant.operation_type()));
+    if let Some(sensitivity) = args.sensitivity {
+        intent.insert(
+            "data_sensitivity".into(),
+            DataSensitivity::as_str(sensitivity).into(),
+        );
+    }
+    if let Some(reason) = &args.reason {
+        intent.insert("reason".into(), reason.as_str().into());
+    }
+    let mut arguments = Map::new();
+    let tool = args.tool.as_deref().or(args.tool_name.as_deref());
+    arguments.insert("name".into(), tool.unwrap_or_default().into());
+    if let Some(text) = tool_arguments(args.args.as_deref())? {
+        arguments.insert("args_json".into(), text.into());
+    }
+    arguments.insert("intent".into(), Value::Object(intent));
+    Ok(Value::Object(arguments))
+}
+
+/// The text of the tool's own arguments: as given, from stdin, or from a file.
+fn tool_arguments(given: Option<&str>) -> Result<Option<String>, Failure> {
+    let unreadable = |source: &str, error: &dyn std::error::Error| {
+        Failure::from_error(
+            Exit::Usage,
+            format!("the arguments cannot be read from {source}"),
+            error,
+        )
+        .advice("give a JSON object, `-` for stdin, or `@FILE`")
+    };
+    match given {
+        None => Ok(None),
+        Some("-") => {
+            let mut text = String::new();
+            let read = std::io::stdin().read_to_string(&mut text);
+            read.map_err(|error| unreadable("stdin", &error))?;
+            Ok(Some(text))
+        }
+        Some(text) => match text.strip_prefix('@') {
+            Some(file) => {
+                let read = std::fs::read_to_string(file);
+                read.map(Some).map_err(|error| unreadable(file, &error))
+            }
+            None => Ok(Some(text.to_owned())),
+        },
+    }
+}
+
+/// Data is printed as the upstream wrote it; for people, the text in it.
+fn print(result: &RawValue, printer: &Printer) -> Outcome {
+    let shown = serde_json::from_str::<ToolResult>(result.get());
+    match (printer.format, &shown) {
+        (Format::Json | Format::Jsonl, _) => printer.text(&format!("{}\n", result.get())),
+        (Format::Yaml, _) => printer.data(&super::parse(result)?, None),
+        (Format::Table, Ok(shown)) => printer.text(&readable(shown)),
+        (Format::Table, Err(error)) => return Err(not_understood(error)),
+    }
+    let failed = shown.is_ok_and(|shown| shown.is_error);
+    Ok(if failed { Exit::Failed } else { Exit::Ok })
+}
+
+fn readable(result: &ToolResult) -> String {
+    if let (true, Some(structured)) = (result.content.is_empty(), &result.structured_content) {
+        return escape::lines(&format!("{structured:#}\n"));
+    }
+    let blocks =
+        result.content.iter().map(
+            |block| match (block["type"].as_str(), block["text"].as_str()) {
+                (Some("text"), Some(text)) => format!("{}\n", escape::lines(text)),
+                (kind, _) => format!("[{}]\n", escape::line(kind.unwrap_or("unknown content"))),
+            },
+        );
+    blocks.collect()
+}
+
+fn not_understood(error: &serde_json::Error) -> Failure {
+    Failure::from_error(Exit::Failed, "the result is not understood", error)
+        .advice("see it as it is with `-o json`")
+}

@@ -1,0 +1,23 @@
+//! One file per command.
+
+pub(crate) mod activity;
+pub(crate) mod audit;
+pub(crate) mod call;
+pub(crate) mod config;
+pub(crate) mod demo_server;
+pub(crate) mod overrides;
+pub(crate) mod serve;
+pub(crate) mod status;
+pub(crate) mod stdio;
+pub(crate) mod tools;
+
+use mcp::RawValue;
+use serde_json::Value;
+
+use crate::exit::{Exit, Failure};
+
+/// An answer of the API as data to be shown.
+fn parse(data: &RawValue) -> Result<Value, Failure> {
+    serde_json::from_str(data.get())
+        .map_err(|error| Failure::from_error(Exit::Failed, "the answer is not understood", &error))
+}

@@ -1,0 +1,125 @@
+//! `mcpproxy serve`: the daemon.
+
+use std::path::Path;
+
+use config::{Config, ServerConfig, Settings, Transport};
+use daemon::{Daemon, ListenError, StartError};
+use policy::ServerName;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::api::guardian;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+use crate::settings::config_failure;
+
+const DEMO_NAME: &str = "demo";
+const DEMO_STORE: &str = "demo-notes.db";
+
+pub(crate) async fn run(settings: Settings, printer: &Printer) -> Outcome {
+    let first_run = !settings.config_file().exists();
+    if first_run {
+        write_first_config(&settings)?;
+    }
+    let loaded = settings.load().map_err(|error| config_failure(&error))?;
+    for warning in &loaded.warnings {
+        printer.note(&format!("warning: {warning}"));
+    }
+    let config_file = settings.config_file().to_owned();
+    let servers = loaded.config.mcp_servers.len();
+    let stop = stop_signal()?;
+    let daemon = Daemon::start(settings, loaded, guardian())
+        .await
+        .map_err(|error| start_failure(&error))?;
+    printer.text(&banner(&daemon, &config_file, first_run, servers));
+    daemon
+        .run(stop)
+        .await
+        .map_err(|error| Failure::from_error(Exit::Failed, "the daemon stopped", &error))?;
+    Ok(Exit::Ok)
+}
+
+/// With no config there is nothing to try; the demo server is something.
+fn write_first_config(settings: &Settings) -> Result<(), Failure> {
+    let failed = |error: &dyn std::error::Error| {
+        Failure::from_error(
+            Exit::Config,
+            "the first config file cannot be written",
+            error,
+        )
+        .advice("name another place with --config")
+    };
+    let program = std::env::current_exe().map_err(|error| failed(&error))?;
+    let name: ServerName = DEMO_NAME
+        .parse()
+        .map_err(|error: policy::ServerNameError| failed(&error))?;
+    let store = settings.data_dir(&Config::default()).join(DEMO_STORE);
+    let arguments = ["demo-server", "--store", &store.to_string_lossy()];
+    let demo = ServerConfig::new(
+        name,
+        Transport::program(&program.to_string_lossy(), arguments),
+    );
+    config::write_new(settings.config_file(), &config::starter(&demo))
+        .map_err(|error| failed(&error))
+}
+
+fn banner(daemon: &Daemon, config_file: &Path, first_run: bool, servers: usize) -> String {
+    let address = daemon.address();
+    let note = if first_run {
+        " (new, with a demo server to try)".to_owned()
+    } else {
+        format!(" ({servers} server{})", if servers == 1 { "" } else { "s" })
+    };
+    format!(
+        "mcpproxy {version} listens on http://{address}/mcp\n\
+         config: {config}{note}\n\
+         \n\
+         Paste into a client:\n  \
+           claude mcp add --transport http mcpproxy http://{address}/mcp\n\
+         or, as JSON:\n  \
+           {{\"mcpServers\": {{\"mcpproxy\": {{\"type\": \"http\", \"url\": \"http://{address}/mcp\"}}}}}}\n\
+         \n\
+         Try next, in another terminal:\n  \
+           mcpproxy {try_next}\n",
+        version = env!("CARGO_PKG_VERSION"),
+        config = config_file.display(),
+        try_next = if first_run {
+            "call tool-read demo:list_notes"
+        } else {
+            "tools list"
+        },
+    )
+}
+
+fn start_failure(error: &StartError) -> Failure {
+    let failure = Failure::from_error(Exit::Failed, "the daemon cannot start", error);
+    match error {
+        StartError::Listen(ListenError::Tcp { address, .. }) => failure.advice(format!(
+            "stop what uses {address}, or choose another address with --listen"
+        )),
+        StartError::DataDir(_) => {
+            failure.advice("stop the other daemon, or choose another directory with --data-dir")
+        }
+        StartError::Chronicle(_)
+        | StartError::ApiKey(_)
+        | StartError::Listen(_)
+        | StartError::Address(_) => failure,
+    }
+}
+
+/// Fires on SIGINT and SIGTERM.
+fn stop_signal() -> Result<CancellationToken, Failure> {
+    let failed = |error| Failure::from_error(Exit::Failed, "signals cannot be handled", &error);
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let stop = CancellationToken::new();
+    let fired = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        fired.cancel();
+    });
+    Ok(stop)
+}

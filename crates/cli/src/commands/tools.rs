@@ -1,0 +1,215 @@
+//! `mcpproxy tools list|search|show`.
+
+use config::Settings;
+use policy::{OperationType, ToolVariant};
+use serde_json::Value;
+use url::form_urlencoded;
+
+use super::parse;
+use crate::api::{Api, Needs};
+use crate::args::ToolsCommand;
+use crate::escape;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::printer::{Entry, Format, Printer};
+
+/// Characters of a description in a table.
+const SUMMARY: usize = 80;
+
+pub(crate) async fn run(command: ToolsCommand, settings: &Settings, printer: &Printer) -> Outcome {
+    let needs = match &command {
+        ToolsCommand::List {
+            server: Some(server),
+            ..
+        }
+        | ToolsCommand::Search {
+            server: Some(server),
+            ..
+        } => Needs::Server(server),
+        ToolsCommand::Show { tool } => match tool.split_once(':') {
+            Some((server, _)) => Needs::Server(server),
+            None => Needs::AllServers,
+        },
+        ToolsCommand::List { .. } | ToolsCommand::Search { .. } | ToolsCommand::Override(_) => {
+            Needs::AllServers
+        }
+    };
+    let api = Api::reach(settings, needs).await?;
+    let outcome = show(&command, &api, printer).await;
+    api.close().await;
+    outcome
+}
+
+async fn show(command: &ToolsCommand, api: &Api, printer: &Printer) -> Outcome {
+    match command {
+        ToolsCommand::List { server, lane } => {
+            let query = query(&[
+                ("server", server.as_deref()),
+                ("lane", lane.map(OperationType::as_str)),
+            ]);
+            let found = parse(&api.get(&format!("/tools{query}")).await?)?;
+            note_failed_servers(api, None, printer).await?;
+            print_list(&found, printer);
+        }
+        ToolsCommand::Search {
+            query: words,
+            limit,
+            server,
+            lane,
+        } => {
+            let limit = limit.to_string();
+            let words = words.join(" ");
+            let query = query(&[
+                ("q", Some(&words)),
+                ("limit", Some(&limit)),
+                ("server", server.as_deref()),
+                ("lane", lane.map(OperationType::as_str)),
+            ]);
+            let found = parse(&api.get(&format!("/tools/search{query}")).await?)?;
+            note_failed_servers(api, None, printer).await?;
+            print_hits(&found, printer);
+        }
+        ToolsCommand::Show { tool } => {
+            let name: String = form_urlencoded::byte_serialize(tool.as_bytes()).collect();
+            let name = name.replace('+', "%20");
+            let found = parse(&api.get(&format!("/tools/{name}")).await?)?;
+            print_tool(&found, printer);
+        }
+        ToolsCommand::Override(command) => {
+            return super::overrides::run(command, api, printer).await;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn query(parameters: &[(&str, Option<&str>)]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::from("?"));
+    for (name, value) in parameters {
+        if let Some(value) = value {
+            query.append_pair(name, value);
+        }
+    }
+    query.finish()
+}
+
+/// A list without the tools of a server that is down looks complete and is not. Tells whether any
+/// is down.
+pub(super) async fn note_failed_servers(
+    api: &Api,
+    only: Option<&str>,
+    printer: &Printer,
+) -> Result<bool, Failure> {
+    let servers = parse(&api.get("/servers").await?)?;
+    let mut any = false;
+    for server in servers["servers"].as_array().into_iter().flatten() {
+        let wanted = only.is_none_or(|name| server["name"] == name);
+        if let (true, Some(error)) = (wanted, server["last_error"].as_str()) {
+            any = true;
+            let text = format!(
+                "warning: {} is {}: {error}; {}",
+                text(server, "name"),
+                text(server, "state"),
+                text(server, "advice")
+            );
+            printer.note(&escape::line(&text));
+        }
+    }
+    Ok(any)
+}
+
+fn print_list(found: &Value, printer: &Printer) {
+    if printer.format != Format::Table {
+        return printer.data(found, Some("tools"));
+    }
+    let rows = entries(found).map(|tool| {
+        vec![
+            text(tool, "name").into(),
+            lane_entry(tool),
+            tool["effective_tier"].as_str().unwrap_or("-").into(),
+            text(tool, "provenance").into(),
+            summary(tool).into(),
+        ]
+    });
+    printer.table(
+        &["TOOL", "LANE", "TIER", "FROM", "DESCRIPTION"],
+        rows.collect(),
+    );
+    printer.note(&format!("{} tools", found["total"]));
+}
+
+fn print_hits(found: &Value, printer: &Printer) {
+    if printer.format != Format::Table {
+        return printer.data(found, Some("tools"));
+    }
+    if let Some(hint) = found["hint"].as_str() {
+        return printer.note(hint);
+    }
+    let rows = entries(found).map(|tool| {
+        let score = tool["score"].as_f64().unwrap_or_default();
+        vec![
+            text(tool, "name").into(),
+            lane_entry(tool),
+            format!("{score:.2}").into(),
+            summary(tool).into(),
+        ]
+    });
+    printer.table(&["TOOL", "LANE", "SCORE", "DESCRIPTION"], rows.collect());
+    printer.note(&format!(
+        "{} of {} matching tools",
+        entries(found).count(),
+        found["total"]
+    ));
+}
+
+fn print_tool(tool: &Value, printer: &Printer) {
+    if printer.format != Format::Table {
+        return printer.data(tool, None);
+    }
+    let mut out = format!("{}\n", escape::line(text(tool, "name")));
+    let mut line = |label: &str, value: &str| {
+        if !value.is_empty() {
+            out.push_str(&format!("  {label:<12} {}\n", escape::line(value)));
+        }
+    };
+    line("title", text(tool, "title"));
+    line("lane", text(tool, "call_with"));
+    line(
+        "tier",
+        tool["effective_tier"].as_str().unwrap_or("not known"),
+    );
+    line("why", text(tool, "reason"));
+    line("annotations", &tool["annotations"].to_string());
+    if tool["stale"] == true {
+        line(
+            "stale",
+            "the server is not connected; this is what it last announced",
+        );
+    }
+    out.push('\n');
+    out.push_str(&escape::lines(text(tool, "description")));
+    let schema = &tool["definition"]["inputSchema"];
+    out.push_str(&escape::lines(&format!("\n\ninput schema:\n{schema:#}\n")));
+    printer.text(&out);
+}
+
+fn entries(found: &Value) -> impl Iterator<Item = &Value> {
+    found["tools"].as_array().into_iter().flatten()
+}
+
+fn text<'a>(value: &'a Value, member: &str) -> &'a str {
+    value[member].as_str().unwrap_or_default()
+}
+
+fn lane_entry(tool: &Value) -> Entry {
+    match ToolVariant::from_name(text(tool, "call_with")) {
+        Some(variant) => Entry::Lane(variant.operation_type()),
+        None => "-".into(),
+    }
+}
+
+fn summary(tool: &Value) -> String {
+    let first_line = text(tool, "description").lines().next().unwrap_or_default();
+    match first_line.char_indices().nth(SUMMARY) {
+        Some((end, _)) => format!("{}…", &first_line[..end]),
+        None => first_line.to_owned(),
+    }
+}

@@ -1,0 +1,91 @@
+//! How a command ends: the exit codes scripts rely on, and the one shape of every error.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// The exit codes, which are part of the contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Ok = 0,
+    Failed = 1,
+    Usage = 2,
+    Unreachable = 3,
+    Config = 4,
+    Refused = 5,
+    NotFound = 6,
+    Findings = 20,
+}
+
+/// An error as a person gets it: what, why, and what to do.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub exit: Exit,
+    pub what: String,
+    pub why: Option<String>,
+    pub advice: Option<String>,
+}
+
+pub(crate) type Outcome = Result<Exit, Failure>;
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self {
+            exit,
+            what: what.into(),
+            why: None,
+            advice: None,
+        }
+    }
+
+    /// A failure with the causes of an error as its reason.
+    pub(crate) fn from_error(
+        exit: Exit,
+        what: impl Into<String>,
+        error: &dyn std::error::Error,
+    ) -> Self {
+        Self::new(exit, what).why(causes(error))
+    }
+
+    #[must_use]
+    pub(crate) fn why(mut self, why: impl Into<String>) -> Self {
+        self.why = Some(why.into());
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "error: {}", self.what)?;
+        if let Some(why) = &self.why {
+            write!(formatter, "\n  why: {why}")?;
+        }
+        if let Some(advice) = &self.advice {
+            write!(formatter, "\n   do: {advice}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// An error and its causes in one line.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

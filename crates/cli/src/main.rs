@@ -1,0 +1,85 @@
+//! The `mcpproxy` command: reads the command line, runs one command, prints, exits.
+
+mod api;
+mod args;
+mod commands;
+mod escape;
+mod exit;
+mod printer;
+mod settings;
+mod time;
+mod yaml;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Cli, Command};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // The guardian of a child comes before everything that starts threads.
+    if let Command::Guard {
+        daemon,
+        command,
+        arguments,
+    } = &cli.command
+    {
+        return ExitCode::from(upstream::guardian::run(command, arguments, *daemon).unwrap_or(1));
+    }
+    start_logging(&cli.command);
+    // Fails only if a provider is set already, which then serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let outcome = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime.block_on(run(cli)),
+        Err(error) => Err(Failure::from_error(Exit::Failed, "cannot start", &error)),
+    };
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            Printer::failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+async fn run(cli: Cli) -> Outcome {
+    let printer = Printer::new(cli.global.output, cli.global.quiet);
+    let settings = settings::locate(&cli.global)?;
+    match cli.command {
+        Command::Serve => commands::serve::run(settings, &printer).await,
+        Command::Stdio => commands::stdio::run(&settings).await,
+        Command::Call(command) => commands::call::run(command, &settings, &printer).await,
+        Command::Tools(command) => commands::tools::run(command, &settings, &printer).await,
+        Command::Audit(args) => commands::audit::run(args, &settings, &printer).await,
+        Command::Activity(command) => commands::activity::run(command, &settings, &printer).await,
+        Command::Config(command) => commands::config::run(&command, &settings, &printer),
+        Command::Status => commands::status::run(&settings, &printer).await,
+        Command::DemoServer { store } => commands::demo_server::run(store).await,
+        // Handled before the runtime was started.
+        Command::Guard { .. } => Ok(Exit::Failed),
+    }
+}
+
+/// Logs go to stderr. A daemon tells what happens; a command speaks only when asked to.
+fn start_logging(command: &Command) {
+    let default = match command {
+        Command::Serve => "info",
+        Command::Stdio | Command::DemoServer { .. } => "warn",
+        _ => "off",
+    };
+    let filter =
+        EnvFilter::try_from_env("MCPPROXY_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .init();
+}

@@ -1,0 +1,198 @@
+//! The only way to stdout and stderr. Results go to stdout, everything else to stderr.
+
+use std::io::{self, IsTerminal, Write};
+
+use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
+use policy::OperationType;
+use serde_json::Value;
+
+use crate::escape;
+use crate::exit::Failure;
+use crate::yaml::to_yaml;
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Table,
+    /// One JSON document.
+    Json,
+    /// The same as YAML.
+    Yaml,
+    /// One JSON value per line and entry.
+    Jsonl,
+}
+
+/// What stands in a cell of a table.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    Text(String),
+    /// `R read`, `W write` or `D destructive`, coloured where colour is wanted.
+    Lane(OperationType),
+}
+
+#[derive(Debug)]
+pub(crate) struct Printer {
+    pub format: Format,
+    quiet: bool,
+    color: bool,
+    width: Option<u16>,
+}
+
+/// How far something has come.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    shown: bool,
+    total: u64,
+    done: u64,
+    /// What was last shown.
+    percent: Option<u64>,
+}
+
+impl Printer {
+    pub(crate) fn new(format: Format, quiet: bool) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let width = terminal
+            .then(|| rustix::termios::tcgetwinsize(io::stdout()).ok())
+            .flatten();
+        Self {
+            format,
+            quiet,
+            color: terminal && !no_color && !dumb,
+            width: width.map(|size| size.ws_col).filter(|columns| *columns > 0),
+        }
+    }
+
+    /// A result for people.
+    #[expect(clippy::unused_self, reason = "whoever prints holds a printer")]
+    pub(crate) fn text(&self, text: &str) {
+        write(&mut io::stdout().lock(), text);
+    }
+
+    /// A result as data, in the format that was asked for. `entries` names the member whose items
+    /// are the lines of `jsonl`; without one, the whole is one line.
+    pub(crate) fn data(&self, value: &Value, entries: Option<&str>) {
+        let text = match self.format {
+            Format::Yaml => to_yaml(value),
+            Format::Jsonl => {
+                let items = entries
+                    .and_then(|name| value.get(name))
+                    .and_then(Value::as_array);
+                match items {
+                    Some(items) => items.iter().map(|item| format!("{item}\n")).collect(),
+                    None => format!("{value}\n"),
+                }
+            }
+            Format::Table | Format::Json => format!("{value:#}\n"),
+        };
+        write(&mut io::stdout().lock(), &text);
+    }
+
+    /// Something on the side, unless the user wants quiet.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            write(&mut io::stderr().lock(), &format!("{text}\n"));
+        }
+    }
+
+    /// Whether a person is looking at the results.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.width.is_some()
+    }
+
+    /// A progress bar on stderr, if it is wanted and somebody is there to see it.
+    pub(crate) fn progress(&self, wanted: bool, total: u64) -> Progress {
+        Progress {
+            shown: wanted && !self.quiet && io::stderr().is_terminal(),
+            total,
+            done: 0,
+            percent: None,
+        }
+    }
+
+    pub(crate) fn failure(failure: &Failure) {
+        write(
+            &mut io::stderr().lock(),
+            &format!("{}\n", escape::lines(&failure.to_string())),
+        );
+    }
+
+    /// A table without lines, as wide as the terminal at most. Text is escaped here.
+    pub(crate) fn table(&self, headers: &[&str], rows: Vec<Vec<Entry>>) {
+        let mut table = Table::new();
+        table
+            .load_style(presets::NOTHING)
+            .set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(self.width.unwrap_or(u16::MAX));
+        if self.color {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        table.set_header(headers.iter().map(Cell::new));
+        for row in rows {
+            table.add_row(row.into_iter().map(Entry::into_cell));
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        let text: String = table
+            .lines()
+            .map(|line| format!("{}\n", line.trim_end()))
+            .collect();
+        self.text(&text);
+    }
+}
+
+impl Entry {
+    fn into_cell(self) -> Cell {
+        match self {
+            Self::Text(text) => Cell::new(escape::line(&text)),
+            Self::Lane(operation) => {
+                let cell = Cell::new(format!("{} {operation}", operation.letter()));
+                cell.fg(match operation {
+                    OperationType::Read => Color::Green,
+                    OperationType::Write => Color::Yellow,
+                    OperationType::Destructive => Color::Red,
+                })
+            }
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Entry {
+    fn from(text: T) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl Progress {
+    pub(crate) fn advance(&mut self, number: u64) {
+        self.done += number;
+        let percent = (self.done * 100)
+            .checked_div(self.total)
+            .map(|percent| percent.min(100));
+        if self.shown && percent != self.percent {
+            self.percent = percent;
+            let filled = usize::try_from(percent.unwrap_or(100) / 5).unwrap_or_default();
+            let bar = format!("{:<20}", "#".repeat(filled));
+            let line = format!("\r[{bar}] {} of {}", self.done.min(self.total), self.total);
+            write(&mut io::stderr().lock(), &line);
+        }
+    }
+
+    pub(crate) fn finish(self) {
+        if self.shown && self.percent.is_some() {
+            write(&mut io::stderr().lock(), "\n");
+        }
+    }
+}
+
+/// A reader that went away, as `head` does, is not a failure.
+fn write(stream: &mut impl Write, text: &str) {
+    let _ = stream
+        .write_all(text.as_bytes())
+        .and_then(|()| stream.flush());
+}

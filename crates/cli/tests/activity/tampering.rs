@@ -1,0 +1,204 @@
+//! The file of a daemon that is not running, changed behind its back: `activity verify` names the
+//! first record that is wrong.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use testkit::{Home, TestDaemon};
+
+use crate::support::{LANES, Proxy, WRITE, database};
+
+/// The first of the calls is changed by most tests, as SQL.
+const FIRST_CALL: &str = "(SELECT record FROM arguments WHERE body LIKE '%a-0%')";
+const SECOND_CALL: &str = "(SELECT record FROM arguments WHERE body LIKE '%a-1%')";
+
+/// A log with six calls, of a daemon that was stopped in order.
+struct Stopped {
+    home: Home,
+    /// The records of the calls, oldest first.
+    calls: Vec<String>,
+}
+
+impl Stopped {
+    async fn with_calls() -> Self {
+        let proxy = Proxy::start().await;
+        let mut client = proxy.client().await;
+        for number in 0..6 {
+            let lane = LANES[number % 3];
+            client
+                .succeed(lane, &json!({"n": format!("a-{number}")}))
+                .await;
+        }
+        let calls = proxy.recorded_calls().await;
+        let calls = calls
+            .iter()
+            .map(|record| record["id"].as_str().unwrap().to_owned());
+        let calls = calls.collect();
+        let (home, status) = proxy.daemon.stop().await;
+        assert!(status.success(), "{status}");
+        Self { home, calls }
+    }
+
+    fn change(&self, sql: &str) {
+        let connection = Connection::open(database(&self.home)).unwrap();
+        connection
+            .execute_batch(sql)
+            .unwrap_or_else(|error| panic!("{error} in {sql}"));
+    }
+
+    async fn verify(&self) -> Value {
+        let output = self.home.cli(["activity", "verify", "-o", "json"]).await;
+        let found = output.json();
+        assert_eq!(output.code, i32::from(found["valid"] != true), "{found}");
+        found
+    }
+}
+
+/// Makes the change in a fresh log and expects the call at this place to be named.
+async fn expect_break(sql: &str, place: usize, reason: &str) {
+    let log = Stopped::with_calls().await;
+    assert_eq!(log.verify().await["valid"], true);
+    log.change(sql);
+    let found = log.verify().await;
+    assert_eq!(found["valid"], false, "{sql} went unnoticed");
+    let broken = &found["broken"];
+    assert_eq!(broken["id"], log.calls[place].as_str(), "{sql}: {broken}");
+    assert_eq!(broken["reason"], reason, "{sql}: {broken}");
+    // For people, the same record is named.
+    let output = log.home.cli(["activity", "verify"]).await;
+    output.ended_with(1);
+    assert!(
+        output.stderr.contains(&log.calls[place]),
+        "{}",
+        output.stderr
+    );
+}
+
+#[tokio::test]
+async fn a_changed_byte_of_the_arguments_is_found() {
+    let sql = format!(
+        "UPDATE arguments SET body = CAST(replace(CAST(body AS TEXT), 'a-0', 'b-0') AS BLOB)
+         WHERE record = {FIRST_CALL}"
+    );
+    expect_break(&sql, 0, "arguments_changed").await;
+}
+
+#[tokio::test]
+async fn a_changed_byte_of_the_response_is_found() {
+    let sql = format!(
+        "UPDATE responses SET body = CAST(replace(CAST(body AS TEXT), 'a-1', 'b-1') AS BLOB)
+         WHERE record = {SECOND_CALL}"
+    );
+    expect_break(&sql, 1, "response_changed").await;
+}
+
+#[tokio::test]
+async fn changed_metadata_is_found() {
+    let sql = format!("UPDATE records SET intent_type = 1 WHERE id = {SECOND_CALL}");
+    expect_break(&sql, 1, "hash_mismatch").await;
+}
+
+#[tokio::test]
+async fn a_removed_record_is_found() {
+    let sql = format!("DELETE FROM records WHERE id = {SECOND_CALL}");
+    expect_break(&sql, 1, "record_missing").await;
+}
+
+#[tokio::test]
+async fn swapped_records_are_found_at_the_first_of_them() {
+    let columns = "type, source, status, server, tool, client, intent, intent_type, sensitivity, \
+                   reason, variant, tier, provenance, warnings, session_id, request_id, \
+                   request_bytes, arguments_digest, arguments_form, error_code, error_message, \
+                   duration_ms, response_bytes, response_digest, response_form, id_tail";
+    // Both rows with everything but their place in time.
+    let sql = format!(
+        "CREATE TEMP TABLE pair AS SELECT * FROM records
+             WHERE id IN ({FIRST_CALL}, {SECOND_CALL});
+         UPDATE records SET ({columns}) = (SELECT {columns} FROM pair WHERE pair.id <> records.id)
+             WHERE id IN (SELECT id FROM pair);"
+    );
+    expect_break(&sql, 0, "hash_mismatch").await;
+}
+
+#[tokio::test]
+async fn swapped_entries_of_the_chain_are_found() {
+    let first_entry = |call: &str| format!("SELECT min(sequence) FROM chain WHERE record = {call}");
+    let sql = format!(
+        "CREATE TEMP TABLE pair AS SELECT ({}) AS first, ({}) AS second;
+         UPDATE chain SET sequence = -sequence
+             WHERE sequence IN (SELECT first FROM pair UNION SELECT second FROM pair);
+         UPDATE chain SET sequence =
+             (SELECT CASE -chain.sequence WHEN first THEN second ELSE first END FROM pair)
+             WHERE sequence < 0;",
+        first_entry(FIRST_CALL),
+        first_entry(SECOND_CALL)
+    );
+    expect_break(&sql, 1, "hash_mismatch").await;
+}
+
+/// An older copy of the file holds by itself; only a head that was noted elsewhere tells.
+#[tokio::test]
+async fn a_tail_that_was_cut_off_is_found_by_a_noted_head() {
+    let log = Stopped::with_calls().await;
+    let old_head = head(&log.verify().await);
+    let copy = log.home.path().join("older.db");
+    std::fs::copy(database(&log.home), &copy).unwrap();
+
+    let config: Value = read_json(&log.home.config_file());
+    let proxy = Proxy {
+        record: log
+            .home
+            .upstream("up", &testkit::Script::new(crate::support::tools()))
+            .record(),
+        daemon: TestDaemon::start(log.home, config).await,
+    };
+    let mut client = proxy.client().await;
+    client.succeed(WRITE, &json!({"n": "later"})).await;
+    let (home, _) = proxy.daemon.stop().await;
+    let verify = async |head: &str| home.cli(["activity", "verify", "--head", head]).await;
+    let new_head = {
+        let output = home.cli(["activity", "verify", "-o", "json"]).await;
+        head(&output.json())
+    };
+    // The log has grown since, which is as it should be.
+    verify(&old_head).await.succeeded();
+    verify(&new_head).await.succeeded();
+
+    std::fs::copy(&copy, database(&home)).unwrap();
+    verify(&old_head).await.succeeded();
+    let output = verify(&new_head).await;
+    output.ended_with(1);
+    assert!(
+        output.stderr.contains("not in the log"),
+        "{}",
+        output.stderr
+    );
+}
+
+#[tokio::test]
+async fn a_running_daemon_finds_it_too() {
+    let log = Stopped::with_calls().await;
+    log.change(&format!(
+        "UPDATE records SET tool = NULL WHERE id = {FIRST_CALL}"
+    ));
+    let config = read_json(&log.home.config_file());
+    let daemon = TestDaemon::start(log.home, config).await;
+    let verified = daemon.api("/activity/verify").await;
+    assert_eq!(verified["valid"], false, "{verified}");
+    assert_eq!(
+        verified["broken"]["id"],
+        log.calls[0].as_str(),
+        "{verified}"
+    );
+    // It goes on recording all the same.
+    assert!(daemon.is_up().await);
+}
+
+fn head(verification: &Value) -> String {
+    verification["head"]["hash"].as_str().unwrap().to_owned()
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}

@@ -1,0 +1,132 @@
+//! `mcpproxy activity watch`: filtered in every format, there again after the daemon was, and gone
+//! without a complaint on Ctrl-C.
+
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use testkit::{DEADLINE, Home, TestDaemon};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio::time::timeout;
+
+use crate::support::{LANES, Proxy, WRITE};
+
+/// A watch that has begun.
+struct Watch {
+    child: Child,
+    stdout: Lines<BufReader<ChildStdout>>,
+    stderr: Lines<BufReader<ChildStderr>>,
+}
+
+impl Watch {
+    async fn begin(home: &Home, options: &[&str]) -> Self {
+        let mut child = home
+            .command()
+            .args(["activity", "watch"])
+            .args(options)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut watch = Self {
+            stdout: BufReader::new(child.stdout.take().unwrap()).lines(),
+            stderr: BufReader::new(child.stderr.take().unwrap()).lines(),
+            child,
+        };
+        watch.note("watching").await;
+        watch
+    }
+
+    /// Reads notes up to one with this word.
+    async fn note(&mut self, word: &str) {
+        loop {
+            let line = timeout(DEADLINE, self.stderr.next_line()).await;
+            let line = line.expect("a note in time").unwrap();
+            if line.expect("it goes on").contains(word) {
+                return;
+            }
+        }
+    }
+
+    async fn line(&mut self) -> String {
+        let line = timeout(DEADLINE, self.stdout.next_line()).await;
+        let line = line.expect("a line in time").unwrap();
+        line.expect("it goes on")
+    }
+
+    /// Reads lines up to one with this word.
+    async fn line_with(&mut self, word: &str) -> String {
+        loop {
+            let line = self.line().await;
+            if line.contains(word) {
+                return line;
+            }
+        }
+    }
+
+    async fn interrupt(mut self) {
+        let pid = i32::try_from(self.child.id().unwrap()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+        let status = timeout(DEADLINE, self.child.wait()).await.unwrap().unwrap();
+        assert_eq!(status.code(), Some(0), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn filters_work_in_every_format_and_interrupting_is_no_failure() {
+    let proxy = Proxy::start().await;
+    let home = &proxy.daemon.home;
+    let filter = ["--intent-type", "write", "--status", "success"];
+    let watch = async |format: &str| {
+        let options: Vec<&str> = filter.iter().copied().chain(["-o", format]).collect();
+        Watch::begin(home, &options).await
+    };
+    let mut json_lines = watch("jsonl").await;
+    let mut table = watch("table").await;
+    let mut yaml = watch("yaml").await;
+    let mut client = proxy.client().await;
+    for number in 0..2 {
+        for lane in LANES {
+            client.succeed(lane, &json!({"n": number})).await;
+        }
+    }
+    for number in 0..2 {
+        let record: Value = serde_json::from_str(&json_lines.line().await).unwrap();
+        assert_eq!(record["tool_name"], "save");
+        assert_eq!(record["status"], "success");
+        assert_eq!(record["arguments"]["n"], number);
+        let row = table.line_with("save").await;
+        assert!(row.contains("W write") && row.contains("success"), "{row}");
+        yaml.line_with("tool_name: save").await;
+    }
+    for watch in [json_lines, table, yaml] {
+        watch.interrupt().await;
+    }
+}
+
+#[tokio::test]
+async fn it_comes_back_with_the_daemon_and_misses_nothing() {
+    let proxy = Proxy::start().await;
+    let mut watch = Watch::begin(&proxy.daemon.home, &["--type", "tool_call", "-o", "jsonl"]).await;
+    let mut client = proxy.client().await;
+    client.succeed(WRITE, &json!({"n": "before"})).await;
+    watch.line_with(r#""status":"success""#).await;
+
+    let config = std::fs::read(proxy.daemon.home.config_file()).unwrap();
+    let config: Value = serde_json::from_slice(&config).unwrap();
+    let home = proxy.daemon.killed().await;
+    watch.note("daemon").await;
+    let daemon = TestDaemon::start(home, config).await;
+    let proxy = Proxy { daemon, ..proxy };
+    // Most likely before the watch has found the daemon again.
+    let mut client = proxy.client().await;
+    client.succeed(WRITE, &json!({"n": "after"})).await;
+    let started: Value = serde_json::from_str(&watch.line().await).unwrap();
+    assert_eq!(
+        (&started["status"], &started["arguments"]["n"]),
+        (&json!("pending"), &json!("after"))
+    );
+    watch.line_with(r#""status":"success""#).await;
+    watch.interrupt().await;
+}

@@ -1,0 +1,47 @@
+//! The binary from outside: through MCP, the command line and processes. One program for all of
+//! it, because linking a dozen of them takes longer than running them.
+
+#[cfg(test)]
+mod audit;
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod cli_call;
+#[cfg(test)]
+mod cli_config;
+#[cfg(test)]
+mod cli_tools;
+#[cfg(test)]
+mod first_run;
+#[cfg(test)]
+mod functional_requirements;
+#[cfg(test)]
+mod hostile_upstreams;
+#[cfg(test)]
+mod intent_matrix;
+#[cfg(test)]
+mod isolation;
+#[cfg(test)]
+mod losslessness;
+#[cfg(test)]
+mod processes;
+#[cfg(test)]
+mod protocol;
+#[cfg(test)]
+mod read_cache;
+#[cfg(test)]
+mod real_peers;
+#[cfg(test)]
+mod retrieve_tools;
+#[cfg(test)]
+mod rmcp_peers;
+#[cfg(test)]
+mod security;
+#[cfg(test)]
+mod stdio;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod tool_list;
+#[cfg(test)]
+mod upstream_life;

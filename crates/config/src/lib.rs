@@ -1,0 +1,45 @@
+//! The config file: model, load, watch, save, secret references.
+//!
+//! Nothing here reads the environment or starts anything: flags, variables and the home directory
+//! are handed in, and a [`Config`] comes out.
+
+mod diff;
+mod duration;
+mod error;
+mod fault;
+mod json;
+mod load;
+mod model;
+mod overrides;
+mod resolve;
+mod save;
+mod schema;
+mod secret;
+mod server;
+mod settings;
+mod show;
+mod starter;
+mod template;
+mod url;
+mod warning;
+mod watch;
+
+pub use diff::{ConfigChange, RestartOnly, ServerChange};
+pub use duration::DurationError;
+pub use error::LoadError;
+pub use fault::{Fault, Problem};
+pub use json::{JsonPath, Kind, Position};
+pub use load::{Loaded, load, parse};
+pub use model::{ActivityConfig, Config, Payloads, RetrieveToolsConfig};
+pub use overrides::ToolOverrides;
+pub use resolve::{Place, ResolveError, ResolvedTransport};
+pub use save::{Document, SaveError, write_new};
+pub use schema::json_schema;
+pub use secret::Secret;
+pub use server::{HttpProtocol, ServerConfig, Transport};
+pub use settings::{CommandLine, LocateError, Settings};
+pub use starter::starter;
+pub use template::{MissingVariable, SecretTemplate, Template, TemplateError};
+pub use url::UrlError;
+pub use warning::{Warning, WarningKind};
+pub use watch::{ConfigWatcher, ReloadReport};

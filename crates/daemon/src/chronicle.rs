@@ -1,0 +1,241 @@
+//! The activity log of a running process: opened, kept in step with the config, pruned, and told
+//! what happens besides calls.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use activity::sqlite::{OpenError, SqliteOptions, SqliteStore};
+use activity::{
+    Activity, Durability, End, Outcome, Payloads, RecordType, Redactor, RedactorError,
+    RetentionPolicy, Settings, Source, Start,
+};
+use config::{Config, ConfigChange, ResolvedTransport, Secret};
+use policy::ServerName;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use upstream::Fleet;
+
+use crate::engine::Engine;
+
+const DIRECTORY: &str = "activity";
+
+/// How long a process that comes and goes waits for another one to close the log.
+const PATIENCE: Duration = Duration::from_secs(5);
+const RETRY: Duration = Duration::from_millis(50);
+
+/// The pause between two looks at what may be forgotten.
+const PRUNE_EVERY: Duration = Duration::from_mins(10);
+
+const SECONDS_A_DAY: u64 = 24 * 60 * 60;
+const BYTES_A_MEGABYTE: u64 = 1024 * 1024;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ChronicleError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Redactor(#[from] RedactorError),
+    #[error("opening the activity log was interrupted")]
+    Interrupted(#[from] tokio::task::JoinError),
+}
+
+/// Opens the log in the data directory, waiting a little for another process to be done with it.
+pub async fn open_activity(data_dir: &Path, config: &Config) -> Result<Activity, ChronicleError> {
+    let settings = settings(config)?;
+    let options = SqliteOptions {
+        directory: data_dir.join(DIRECTORY),
+        max_file_bytes: None,
+    };
+    survive_file_size_limit();
+    let deadline = Instant::now() + PATIENCE;
+    let (opened, took) = loop {
+        let options = options.clone();
+        let began = Instant::now();
+        match tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await? {
+            Err(OpenError::InUse(_)) if Instant::now() < deadline => {
+                tokio::time::sleep(RETRY).await;
+            }
+            opened => break (opened?, began.elapsed()),
+        }
+    };
+    tracing::info!(took_ms = took.as_millis(), "activity log is open");
+    if let Some(path) = &opened.moved_aside {
+        tracing::error!(
+            kept_as = %path.display(),
+            "the activity log was damaged; it is kept aside and a new one is begun"
+        );
+    }
+    if let Some(path) = &opened.backup {
+        tracing::info!(backup = %path.display(), "the activity log was brought to a new layout");
+    }
+    if opened.interrupted > 0 {
+        tracing::warn!(
+            records = opened.interrupted,
+            "calls were under way when mcpproxy last ended; they are marked as interrupted"
+        );
+    }
+    Ok(Activity::new(Arc::new(opened.store), settings))
+}
+
+/// Makes a write beyond the limit on the size of a file an error like that of a full disk, instead
+/// of the end of the process. That somebody listens for the signal is enough.
+fn survive_file_size_limit() {
+    if let Err(error) = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())) {
+        tracing::warn!(%error, "a file that grows too large would end the process");
+    }
+}
+
+/// Opens the log for reading beside whatever process writes it.
+pub fn read_activity(data_dir: &Path, config: &Config) -> Result<Activity, ChronicleError> {
+    let store = SqliteStore::open_read_only(&data_dir.join(DIRECTORY))?;
+    Ok(Activity::new(Arc::new(store), settings(config)?))
+}
+
+/// What the config says about recording, with every secret it holds to be struck out.
+fn settings(config: &Config) -> Result<Settings, RedactorError> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let transports = config.mcp_servers.iter();
+    let resolved: Vec<_> = transports
+        .filter_map(|server| server.resolve(&environment).ok())
+        .collect();
+    let secrets = resolved
+        .iter()
+        .flat_map(ResolvedTransport::secrets)
+        .chain(config.api_key.as_ref())
+        .map(Secret::expose);
+    Ok(Settings {
+        redactor: Redactor::new(secrets)?,
+        max_response_bytes: config.activity.max_response_bytes,
+        payloads: match config.activity.payloads {
+            config::Payloads::Full => Payloads::Full,
+            config::Payloads::None => Payloads::None,
+        },
+    })
+}
+
+fn retention(config: &Config) -> RetentionPolicy {
+    let limit = |number: u64| (number > 0).then_some(number);
+    let days = limit(config.activity.retention_days.into());
+    RetentionPolicy {
+        max_age: days.map(|days| Duration::from_secs(days * SECONDS_A_DAY)),
+        max_count: limit(config.activity.max_records),
+        max_bytes: limit(config.activity.max_size_mb).map(|size| size * BYTES_A_MEGABYTE),
+    }
+}
+
+/// Forgets what is past its time, now and then, for as long as it is let run.
+pub(crate) async fn prune_regularly(engine: Arc<Engine>) {
+    loop {
+        match engine.activity().prune(retention(&engine.config())).await {
+            Ok(pruned) if pruned.records > 0 => {
+                tracing::info!(
+                    records = pruned.records,
+                    released_bytes = pruned.released_bytes,
+                    "activity pruned"
+                );
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!(%error, "activity could not be pruned"),
+        }
+        tokio::time::sleep(PRUNE_EVERY).await;
+    }
+}
+
+/// Records how upstreams come and go, for as long as it is let run.
+pub(crate) async fn record_server_changes(engine: Arc<Engine>) {
+    let mut changes = engine.fleet().changes();
+    let mut known = states(engine.fleet());
+    while changes.changed().await.is_ok() {
+        let now = states(engine.fleet());
+        for (server, (state, error)) in &now {
+            let before = known.get(server).map(|(state, _)| *state);
+            // Every start passes through connecting; where it leads is what matters.
+            if before != Some(*state) && *state != "connecting" {
+                let change = json!({"state": state, "before": before, "error": error});
+                record(
+                    engine.activity(),
+                    RecordType::ServerChange,
+                    Some(server.as_str()),
+                    &change,
+                )
+                .await;
+            }
+        }
+        for server in known.keys().filter(|server| !now.contains_key(*server)) {
+            let change = json!({"state": "removed"});
+            record(
+                engine.activity(),
+                RecordType::ServerChange,
+                Some(server.as_str()),
+                &change,
+            )
+            .await;
+        }
+        known = now;
+    }
+}
+
+type States = BTreeMap<ServerName, (&'static str, Option<String>)>;
+
+fn states(fleet: &Fleet) -> States {
+    let upstreams = fleet.all().into_iter();
+    upstreams
+        .map(|upstream| {
+            let status = upstream.status();
+            let error = status
+                .state
+                .failure()
+                .map(|failure| failure.message.clone());
+            (upstream.name().clone(), (status.state.as_str(), error))
+        })
+        .collect()
+}
+
+/// Applies a changed config to the log, and records that it changed.
+pub(crate) async fn record_config_change(activity: &Activity, old: &Config, new: &Config) {
+    match settings(new) {
+        Ok(settings) => activity.reconfigure(settings),
+        Err(error) => tracing::error!(%error, "the activity log keeps its old settings"),
+    }
+    let change = ConfigChange::between(old, new);
+    let names = |names: Vec<&ServerName>| -> Vec<String> {
+        names.into_iter().map(ToString::to_string).collect()
+    };
+    let change = json!({
+        "servers_added": names(change.servers_added.iter().map(|server| &server.name).collect()),
+        "servers_removed": names(change.servers_removed.iter().collect()),
+        "servers_changed": names(change.servers_changed.iter().map(|it| &it.server.name).collect()),
+        "policy_changed": change.policy_changed,
+        "auth_changed": change.auth_changed,
+        "activity_changed": change.activity_changed,
+    });
+    record(activity, RecordType::ConfigChange, None, &change).await;
+}
+
+/// Records that the daemon started or stops.
+pub(crate) async fn record_system(activity: &Activity, event: &'static str) {
+    let version = env!("CARGO_PKG_VERSION");
+    let change = json!({"event": event, "version": version, "pid": std::process::id()});
+    record(activity, RecordType::System, None, &change).await;
+}
+
+async fn record(
+    activity: &Activity,
+    record_type: RecordType,
+    server: Option<&str>,
+    change: &Value,
+) {
+    let change = change.to_string();
+    let start = Start {
+        server_name: server,
+        arguments: Some(&change),
+        ..Start::new(record_type, Source::Api)
+    };
+    let end = End::new(Outcome::Success, Duration::ZERO);
+    if let Err(error) = activity.record(start, end, Durability::Written).await {
+        tracing::error!(%error, record_type = %record_type, "a change is not recorded");
+    }
+}

@@ -1,0 +1,166 @@
+//! The running service: an engine, its doors, and the config file it follows.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::{Config, ConfigChange, ConfigWatcher, Loaded, Settings};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use upstream::{Guardian, Surroundings};
+
+use crate::chronicle::{
+    ChronicleError, open_activity, prune_regularly, record_config_change, record_server_changes,
+    record_system,
+};
+use crate::data_dir::{DataDir, DataDirError, Lock};
+use crate::engine::Engine;
+use crate::http::{ApiKey, ApiKeyError, ListenError, Listeners, Routes, router};
+
+/// How long requests that are under way get to end when the daemon stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    #[error(transparent)]
+    Chronicle(#[from] ChronicleError),
+    #[error(transparent)]
+    ApiKey(#[from] ApiKeyError),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error("the address in use is not known")]
+    Address(#[source] io::Error),
+}
+
+/// A daemon that is bound and whose upstreams are being started.
+#[derive(Debug)]
+pub struct Daemon {
+    engine: Arc<Engine>,
+    routes: Routes,
+    listeners: Listeners,
+    watcher: ConfigWatcher,
+    address: SocketAddr,
+    _lock: Lock,
+}
+
+// === impl Daemon ===
+
+impl Daemon {
+    /// Binds the addresses and sets the upstreams going, without waiting for any of them.
+    pub async fn start(
+        settings: Settings,
+        loaded: Loaded,
+        guardian: Option<Guardian>,
+    ) -> Result<Self, StartError> {
+        let data_dir = DataDir::prepare(&settings.data_dir(&loaded.config))?;
+        let lock = data_dir.lock().await?;
+        let api_key = ApiKey::load_or_create(loaded.config.api_key.as_ref(), data_dir.path())?;
+        let socket = DataDir::socket(data_dir.path());
+        let listeners = Listeners::bind(loaded.config.listen, &socket).await?;
+        let address = listeners.address().map_err(StartError::Address)?;
+        let config = Arc::new(loaded.config.clone());
+        let activity = open_activity(data_dir.path(), &config).await?;
+        record_system(&activity, "started").await;
+        let engine = Engine::start(config, surroundings(&data_dir, guardian), activity).await;
+        Ok(Self {
+            routes: router(Arc::clone(&engine), api_key, address, settings.clone()),
+            engine,
+            listeners,
+            watcher: ConfigWatcher::start(settings, loaded),
+            address,
+            _lock: lock,
+        })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Serves until told to stop, then ends every session and every upstream.
+    pub async fn run(self, stop: CancellationToken) -> io::Result<()> {
+        let mut background = JoinSet::new();
+        background.spawn(follow_config(Arc::clone(&self.engine), self.watcher));
+        background.spawn(record_server_changes(Arc::clone(&self.engine)));
+        background.spawn(prune_regularly(Arc::clone(&self.engine)));
+        let serving = self.listeners.serve(self.routes.router, stop.clone());
+        tokio::pin!(serving);
+        let outcome = tokio::select! {
+            outcome = &mut serving => outcome,
+            () = stop.cancelled() => {
+                self.routes.stopping.cancel();
+                self.routes.door.end_all_sessions();
+                tokio::time::timeout(GRACE, &mut serving).await.unwrap_or(Ok(()))
+            }
+        };
+        background.shutdown().await;
+        self.engine.shutdown().await;
+        record_system(self.engine.activity(), "stopped").await;
+        if let Err(error) = self.engine.activity().close().await {
+            tracing::error!(%error, "the activity log was not closed in order");
+        }
+        outcome
+    }
+}
+
+/// What upstreams of a process with this data directory are started with.
+pub fn surroundings(data_dir: &DataDir, guardian: Option<Guardian>) -> Surroundings {
+    Surroundings {
+        guardian,
+        log_dir: Some(data_dir.logs()),
+        environment: |name| std::env::var(name).ok(),
+    }
+}
+
+async fn follow_config(engine: Arc<Engine>, watcher: ConfigWatcher) {
+    let mut configs = watcher.config();
+    let mut reports = watcher.report();
+    loop {
+        tokio::select! {
+            changed = configs.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let config = Arc::clone(&configs.borrow_and_update());
+                let old = engine.config();
+                announce(&old, &config);
+                record_config_change(engine.activity(), &old, &config).await;
+                engine.apply(config).await;
+            }
+            changed = reports.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let report = reports.borrow_and_update().clone();
+                if let Some(error) = report.error {
+                    tracing::error!(%error, "the config file is not taken over; the last good one stays in force");
+                }
+                for warning in report.warnings.iter() {
+                    tracing::warn!("{warning}");
+                }
+            }
+        }
+    }
+}
+
+fn announce(old: &Config, new: &Config) {
+    let change = ConfigChange::between(old, new);
+    tracing::info!(
+        added = change.servers_added.len(),
+        removed = change.servers_removed.len(),
+        changed = change.servers_changed.len(),
+        "config reloaded"
+    );
+    for setting in change.needs_restart {
+        tracing::warn!(
+            ?setting,
+            "this setting takes effect when the daemon is started again"
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! The data directory: closed to others, and used by one daemon at a time.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, test_kill_process};
+
+const LOCK_FILE: &str = "mcpproxy.lock";
+const SOCKET_FILE: &str = "mcpproxy.sock";
+const LOG_DIR: &str = "logs";
+
+/// How long a lock is waited for whose holder is gone.
+const PATIENCE: Duration = Duration::from_secs(5);
+const RETRY: Duration = Duration::from_millis(10);
+
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    #[error("the data directory {} cannot be used", path.display())]
+    Unusable { path: PathBuf, source: io::Error },
+    #[error("another mcpproxy{} uses the data directory {}", holder(.pid.as_deref()), path.display())]
+    Locked { path: PathBuf, pid: Option<String> },
+}
+
+/// A data directory that exists and that only we can enter.
+#[derive(Debug, Clone)]
+pub struct DataDir {
+    path: PathBuf,
+}
+
+/// Held by a running daemon; given back when it ends, however it ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+// === impl DataDir ===
+
+impl DataDir {
+    /// Creates the directory where it is missing, and takes away what others may do in it.
+    pub fn prepare(path: &Path) -> Result<Self, DataDirError> {
+        let unusable = |source| DataDirError::Unusable {
+            path: path.to_owned(),
+            source,
+        };
+        for directory in [path, &path.join(LOG_DIR)] {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)
+                .map_err(unusable)?;
+        }
+        let mode = fs::metadata(path).map_err(unusable)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(unusable)?;
+        }
+        Ok(Self {
+            path: path.to_owned(),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn logs(&self) -> PathBuf {
+        self.path.join(LOG_DIR)
+    }
+
+    /// Where a daemon that uses `data_dir` listens for our own commands.
+    pub fn socket(data_dir: &Path) -> PathBuf {
+        data_dir.join(SOCKET_FILE)
+    }
+
+    /// Makes sure that no other daemon uses this directory.
+    ///
+    /// A daemon that was killed while it started an upstream leaves the lock to that child until
+    /// the child has become another program, which takes a moment.
+    pub async fn lock(&self) -> Result<Lock, DataDirError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.try_lock() {
+                Err(DataDirError::Locked { pid: Some(pid), .. })
+                    if !is_running(&pid) && Instant::now() < deadline =>
+                {
+                    tokio::time::sleep(RETRY).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn try_lock(&self) -> Result<Lock, DataDirError> {
+        let unusable = |source| DataDirError::Unusable {
+            path: self.path.clone(),
+            source,
+        };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.path.join(LOCK_FILE))
+            .map_err(unusable)?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut pid = String::new();
+            let pid = file
+                .read_to_string(&mut pid)
+                .ok()
+                .map(|_| pid.trim().to_owned());
+            return Err(DataDirError::Locked {
+                path: self.path.clone(),
+                pid: pid.filter(|pid| !pid.is_empty()),
+            });
+        }
+        // The number is for people; the lock itself is what counts.
+        let noted = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
+        noted.map_err(unusable)?;
+        Ok(Lock { _file: file })
+    }
+}
+
+fn is_running(pid: &str) -> bool {
+    let pid = pid.parse().ok().and_then(Pid::from_raw);
+    // One that we may not send anything to is there all the same.
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
+fn holder(pid: Option<&str>) -> String {
+    pid.map(|pid| format!(" (process {pid})"))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_is_made_private() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("deep").join("data");
+        fs::create_dir_all(&path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        let data_dir = DataDir::prepare(&path).unwrap();
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+        assert!(data_dir.logs().is_dir());
+    }
+
+    #[tokio::test]
+    async fn the_second_daemon_is_told_who_the_first_is() {
+        let parent = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::prepare(parent.path()).unwrap();
+        let lock = data_dir.lock().await.unwrap();
+        let message = data_dir.lock().await.unwrap_err().to_string();
+        assert!(
+            message.contains(&format!("process {}", std::process::id())),
+            "{message}"
+        );
+        drop(lock);
+        data_dir.lock().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_lock_whose_holder_is_gone_is_waited_for() {
+        let parent = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::prepare(parent.path()).unwrap();
+        let lock = data_dir.lock().await.unwrap();
+        // No process has this number.
+        fs::write(parent.path().join(LOCK_FILE), format!("{}\n", i32::MAX)).unwrap();
+        let (second, ()) = tokio::join!(data_dir.lock(), async { drop(lock) });
+        second.unwrap();
+    }
+}

@@ -1,0 +1,339 @@
+//! What `/mcp` answers.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use activity::Source;
+use mcp::server::{Connection, InitializeResult, Outbound, RequestContext, Service};
+use mcp::{ErrorObject, Members, Notification, RawValue, Request, codes};
+use policy::{Code, IntentMode, Refusal, ToolVariant};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::to_raw_value;
+use tokio::sync::mpsc;
+
+use super::cut::Cut;
+use super::definitions::{DESCRIBE_TOOL, READ_CACHE, RETRIEVE_TOOLS, tools_list};
+use super::response_cache::ResponseCache;
+use crate::engine::{CallRequest, Caller, Engine, SearchRequest};
+use crate::http::Principal;
+
+const INSTRUCTIONS: &str = "Tools of all connected MCP servers, behind six tools. Find a tool with \
+retrieve_tools, then run it with the variant that its call_with names.";
+
+const MAX_DESCRIBED: usize = 50;
+
+/// How many progress reports may wait for a slow client.
+const PROGRESS_BACKLOG: usize = 16;
+
+/// What agents are told that know mcpproxy from before the lanes.
+const CALL_TOOL_IS_GONE: &str = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or \
+call_tool_destructive with matching intent.operation_type. See retrieve_tools for annotations and \
+recommendations.";
+
+/// The door for agents: search and three lanes.
+#[derive(Debug)]
+pub struct AgentDoor {
+    engine: Arc<Engine>,
+    cache: ResponseCache,
+}
+
+#[derive(Deserialize)]
+struct ToolCallParams<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DescribeArguments {
+    names: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadCacheArguments {
+    key: String,
+    #[serde(default)]
+    offset: usize,
+    limit: Option<usize>,
+}
+
+type Answer = Result<Box<RawValue>, ErrorObject>;
+
+// === impl AgentDoor ===
+
+impl AgentDoor {
+    pub fn new(engine: Arc<Engine>) -> Self {
+        Self {
+            engine,
+            cache: ResponseCache::default(),
+        }
+    }
+
+    async fn call_tool(&self, request: &Request, context: RequestContext) -> Answer {
+        let params = request.params.as_deref().map_or("{}", RawValue::get);
+        let params: ToolCallParams<'_> = serde_json::from_str(params)
+            .map_err(|error| ErrorObject::invalid_params(format!("tools/call: {error}")))?;
+        if let Some(variant) = ToolVariant::from_name(&params.name) {
+            return self.call_upstream(variant, &params, context).await;
+        }
+        match params.name.as_str() {
+            RETRIEVE_TOOLS => self.retrieve_tools(params.arguments),
+            DESCRIBE_TOOL => self.describe_tool(params.arguments),
+            READ_CACHE => self.read_cache(params.arguments, &context),
+            "call_tool" => refused(&Refusal::new(Code::UnknownTool, CALL_TOOL_IS_GONE)),
+            other => Err(ErrorObject::invalid_params(format!(
+                "Unknown tool: {other}. Tools of upstream servers are found with retrieve_tools \
+                 and run with call_tool_read, call_tool_write or call_tool_destructive."
+            ))),
+        }
+    }
+
+    async fn call_upstream(
+        &self,
+        variant: ToolVariant,
+        params: &ToolCallParams<'_>,
+        context: RequestContext,
+    ) -> Answer {
+        let mut call = CallRequest::parse(variant, params.arguments);
+        call.meta = params.meta.map(ToOwned::to_owned);
+        let caller = caller(&context);
+        let token = params.meta.and_then(progress_token);
+        let outcome = match token {
+            None => {
+                let calling = self.engine.call(&call, &caller, None);
+                or_cancelled(calling, &context).await?
+            }
+            Some(token) => {
+                let (sender, receiver) = mpsc::channel(PROGRESS_BACKLOG);
+                let calling = self.engine.call(&call, &caller, Some(sender));
+                let relaying = relay_progress(receiver, token, &context.outbound);
+                // The sender goes with the call, so the relay ends right after it.
+                let both = async { tokio::join!(calling, relaying).0 };
+                or_cancelled(both, &context).await?
+            }
+        };
+        match outcome {
+            Ok(result) => Ok(self.within_limit(result, &context)),
+            Err(refusal) => refused(&refusal),
+        }
+    }
+
+    /// Cuts the result if it is longer than agents are known to take, and keeps the whole.
+    fn within_limit(&self, result: Box<RawValue>, context: &RequestContext) -> Box<RawValue> {
+        let limit = self.engine.config().tool_response_limit;
+        let cut = Cut::new(&result, limit).and_then(|mut cut| {
+            let owner = owner(&context.connection);
+            let key = self.cache.keep(&owner, cut.take_whole(), Instant::now());
+            cut.finish(key.as_deref())
+        });
+        cut.unwrap_or(result)
+    }
+
+    fn retrieve_tools(&self, arguments: Option<&RawValue>) -> Answer {
+        let request: SearchRequest = match parse(RETRIEVE_TOOLS, arguments) {
+            Ok(request) => request,
+            Err(refusal) => return refused(&refusal),
+        };
+        match self.engine.search(&request) {
+            Ok(found) => structured(&found),
+            Err(error) => refused(&error.into()),
+        }
+    }
+
+    fn describe_tool(&self, arguments: Option<&RawValue>) -> Answer {
+        let DescribeArguments { names } = match parse(DESCRIBE_TOOL, arguments) {
+            Ok(arguments) => arguments,
+            Err(refusal) => return refused(&refusal),
+        };
+        if names.is_empty() || names.len() > MAX_DESCRIBED {
+            let message = format!("names must hold 1 to {MAX_DESCRIBED} names");
+            return refused(&Refusal::new(Code::InvalidArgs, message));
+        }
+        structured(&self.engine.describe(&names))
+    }
+
+    fn read_cache(&self, arguments: Option<&RawValue>, context: &RequestContext) -> Answer {
+        let arguments: ReadCacheArguments = match parse(READ_CACHE, arguments) {
+            Ok(arguments) => arguments,
+            Err(refusal) => return refused(&refusal),
+        };
+        let owner = owner(&context.connection);
+        let Some(text) = self.cache.get(&owner, &arguments.key, Instant::now()) else {
+            let message =
+                "Nothing is kept under this key. It may have expired; call the tool again.";
+            return refused(&Refusal::new(Code::InvalidArgs, message));
+        };
+        let limit = match self.engine.config().tool_response_limit {
+            0 => usize::MAX,
+            limit => limit,
+        };
+        let limit = arguments.limit.unwrap_or(limit).clamp(1, limit);
+        let part: String = text.chars().skip(arguments.offset).take(limit).collect();
+        let (next, total) = (
+            arguments.offset + part.chars().count(),
+            text.chars().count(),
+        );
+        let position = json!({
+            "offset": arguments.offset,
+            "next_offset": (next < total).then_some(next),
+            "total": total
+        });
+        raw(&json!({
+            "content": [{"type": "text", "text": part}],
+            "structuredContent": position
+        }))
+    }
+}
+
+impl Service for AgentDoor {
+    async fn initialize(&self, _connection: &Connection) -> Result<InitializeResult, ErrorObject> {
+        Ok(InitializeResult {
+            capabilities: raw(&json!({"tools": {}}))?,
+            server_info: raw(&json!({
+                "name": "mcpproxy",
+                "title": "mcpproxy",
+                "version": env!("CARGO_PKG_VERSION")
+            }))?,
+            instructions: Some(INSTRUCTIONS.to_owned()),
+        })
+    }
+
+    async fn request(&self, request: Request, context: RequestContext) -> Answer {
+        match request.method.as_str() {
+            "tools/list" => {
+                let mode: IntentMode = self.engine.config().intent_declaration.mode;
+                tools_list(mode).map_err(|error| ErrorObject::internal(error.to_string()))
+            }
+            "tools/call" => self.call_tool(&request, context).await,
+            other => Err(ErrorObject::method_not_found(other)),
+        }
+    }
+
+    fn closed(&self, connection: &Connection) {
+        if !connection.protocol.is_modern() {
+            self.cache.forget(connection.session.as_str());
+        }
+    }
+}
+
+/// Runs a call until it ends or the client cancels it; dropping it cancels it at the upstream.
+async fn or_cancelled<T>(
+    call: impl Future<Output = T>,
+    context: &RequestContext,
+) -> Result<T, ErrorObject> {
+    tokio::select! {
+        outcome = call => Ok(outcome),
+        () = context.cancelled.cancelled() => {
+            // Nobody is waiting for this answer any more.
+            Err(ErrorObject::new(codes::CONNECTION_CLOSED, "cancelled"))
+        }
+    }
+}
+
+/// Passes progress on under the token that the client chose.
+async fn relay_progress(
+    mut reports: mpsc::Receiver<Box<RawValue>>,
+    token: Box<RawValue>,
+    outbound: &Outbound,
+) {
+    while let Some(report) = reports.recv().await {
+        let Ok(mut members) = Members::parse(&report) else {
+            continue;
+        };
+        members.set("progressToken", token.clone());
+        let params = members.to_raw().ok();
+        let notification = Notification::new("notifications/progress", params);
+        if outbound.notify(notification).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Who may read on in a long result: the session that got it or, in the modern era, which has no
+/// sessions, whoever comes as the same principal and knows the key.
+fn owner(connection: &Connection) -> String {
+    if connection.protocol.is_modern() {
+        let principal = connection.extensions.get::<Principal>();
+        return format!("{:?}", principal.unwrap_or(&Principal::Owner));
+    }
+    connection.session.to_string()
+}
+
+/// Who called, for the log.
+fn caller(context: &RequestContext) -> Caller {
+    let connection = &context.connection;
+    Caller {
+        source: Source::Mcp,
+        // A modern client has no session; the id made up for its request would only mislead.
+        session_id: (!connection.protocol.is_modern()).then(|| connection.session.to_string()),
+        client_name: Some(connection.client.name.clone()).filter(|name| !name.is_empty()),
+        request_id: Some(context.request_id.to_string()),
+    }
+}
+
+fn progress_token(meta: &RawValue) -> Option<Box<RawValue>> {
+    Members::parse(meta)
+        .ok()?
+        .get("progressToken")
+        .map(ToOwned::to_owned)
+}
+
+fn parse<'a, T: Deserialize<'a>>(
+    tool: &str,
+    arguments: Option<&'a RawValue>,
+) -> Result<T, Refusal> {
+    let text = arguments.map_or("{}", RawValue::get);
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let member = match error.path().to_string().as_str() {
+            "." => String::new(),
+            path => format!("{path}: "),
+        };
+        let message = format!(
+            "the arguments of {tool} are not valid: {member}{}",
+            error.inner()
+        );
+        Refusal::new(Code::InvalidArgs, message)
+    })
+}
+
+/// A refusal as agents get it: text for the model, the same as data for programs.
+fn refused(refusal: &Refusal) -> Answer {
+    raw(&json!({
+        "content": [{"type": "text", "text": refusal.message}],
+        "structuredContent": refusal,
+        "isError": true
+    }))
+}
+
+/// A result of our own: the JSON as text, and the same as structured content.
+fn structured(value: &impl Serialize) -> Answer {
+    #[derive(Serialize)]
+    struct Structured<'a> {
+        content: [TextContent<'a>; 1],
+        #[serde(rename = "structuredContent")]
+        structured_content: &'a RawValue,
+    }
+    #[derive(Serialize)]
+    struct TextContent<'a> {
+        r#type: &'static str,
+        text: &'a str,
+    }
+    let value = raw(value)?;
+    raw(&Structured {
+        content: [TextContent {
+            r#type: "text",
+            text: value.get(),
+        }],
+        structured_content: &value,
+    })
+}
+
+fn raw(value: &impl Serialize) -> Answer {
+    to_raw_value(value).map_err(|error| ErrorObject::internal(error.to_string()))
+}

@@ -1,0 +1,100 @@
+//! What is behind every door: the upstreams, the catalog of their tools, and the one path on which
+//! tools are searched and called.
+
+mod arguments;
+mod audit;
+mod call;
+mod catalog_keeper;
+mod describe;
+mod locate;
+mod recording;
+mod search;
+mod strict_json;
+mod view;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use activity::Activity;
+use arc_swap::ArcSwap;
+use catalog::Snapshot;
+use catalog_keeper::CatalogKeeper;
+use config::Config;
+use upstream::{Fleet, Surroundings, Upstream};
+
+pub use arguments::CallRequest;
+pub(crate) use audit::Audited;
+pub use recording::Caller;
+pub(crate) use search::{Detail, SearchRequest, SearchResult};
+pub(crate) use view::ToolView;
+
+/// The running product, without its doors.
+#[derive(Debug)]
+pub struct Engine {
+    config: ArcSwap<Config>,
+    fleet: Fleet,
+    catalog: CatalogKeeper,
+    activity: Activity,
+}
+
+// === impl Engine ===
+
+impl Engine {
+    /// Starts every upstream of the config and returns without waiting for any of them.
+    pub async fn start(
+        config: Arc<Config>,
+        surroundings: Surroundings,
+        activity: Activity,
+    ) -> Arc<Self> {
+        let engine = Arc::new(Self {
+            config: ArcSwap::new(Arc::clone(&config)),
+            fleet: Fleet::new(surroundings),
+            catalog: CatalogKeeper::default(),
+            activity,
+        });
+        tokio::spawn(catalog_keeper::follow_fleet(Arc::downgrade(&engine)));
+        engine.fleet.apply(&config.mcp_servers).await;
+        engine
+    }
+
+    /// Takes over a changed config. Only what the change touches is touched.
+    pub async fn apply(&self, config: Arc<Config>) {
+        self.config.store(Arc::clone(&config));
+        self.fleet.apply(&config.mcp_servers).await;
+    }
+
+    /// Ends every upstream.
+    pub async fn shutdown(&self) {
+        self.fleet.shutdown().await;
+    }
+
+    pub fn config(&self) -> Arc<Config> {
+        self.config.load_full()
+    }
+
+    /// All tools that are known now.
+    pub fn catalog(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.catalog.current(&self.fleet).snapshot)
+    }
+
+    pub fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        self.fleet.all()
+    }
+
+    /// What happened so far.
+    pub fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// Waits until no upstream is being connected any more, or the deadline has passed. For
+    /// callers that come and go, such as a command without a daemon.
+    pub async fn settled(&self, deadline: Instant) {
+        for upstream in self.fleet.all() {
+            upstream.settled(deadline).await;
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What the log keeps of a call.
+
+use std::time::Duration;
+
+use activity::{
+    Durability, End, Metadata, OpenRecord, Outcome, RecordType, RecordedIntent, Source, Start,
+    StoreError,
+};
+use mcp::RawValue;
+use policy::{Code, Decision, Refusal, ToolVariant};
+use serde::Deserialize;
+
+use super::{CallRequest, Engine};
+
+/// Characters of an upstream's error text that stand in the record's message; all of it is in the
+/// response.
+const MESSAGE_LENGTH: usize = 300;
+
+/// On whose behalf a call is made, for the log.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub source: Source,
+    pub session_id: Option<String>,
+    pub client_name: Option<String>,
+    pub request_id: Option<String>,
+}
+
+/// The few members of a result that decide how the call ended.
+#[derive(Deserialize)]
+struct ResultOutcome {
+    #[serde(default, rename = "isError")]
+    is_error: bool,
+    #[serde(default)]
+    content: Vec<TextContent>,
+}
+
+#[derive(Deserialize)]
+struct TextContent {
+    text: Option<String>,
+}
+
+/// What is known of a call before it is sent or refused.
+pub(super) fn log_entry<'a>(
+    request: &'a CallRequest,
+    caller: &'a Caller,
+    decision: Option<&Decision>,
+) -> Start<'a> {
+    let (server_name, tool_name) = match request.name.split_once(':') {
+        Some((server, tool)) => (Some(server), Some(tool)),
+        None => (
+            None,
+            Some(request.name.as_str()).filter(|name| !name.is_empty()),
+        ),
+    };
+    let effective = decision.map(|decision| decision.effective);
+    let warning = decision
+        .and_then(Decision::warning)
+        .map(ToString::to_string);
+    Start {
+        server_name,
+        tool_name,
+        arguments: request.arguments.as_deref().map(RawValue::get),
+        request_bytes: request.bytes as u64,
+        session_id: caller.session_id.as_deref(),
+        client_name: caller.client_name.as_deref(),
+        request_id: caller.request_id.as_deref(),
+        metadata: Metadata {
+            intent: recorded_intent(request, decision),
+            tool_variant: Some(request.variant),
+            effective_tier: effective.and_then(policy::EffectiveTier::tier),
+            provenance: effective.map(policy::EffectiveTier::provenance),
+            warnings: warning.into_iter().collect(),
+        },
+        ..Start::new(RecordType::ToolCall, caller.source)
+    }
+}
+
+impl Engine {
+    /// Records a call that was not sent.
+    pub(super) async fn record_refusal(&self, entry: Start<'_>, refusal: &Refusal, took: Duration) {
+        let (code, message) = (refusal.code.as_str(), refusal.message.as_str());
+        let (record_type, outcome) = match kind_of(refusal.code) {
+            Kind::Policy => (
+                RecordType::PolicyDecision,
+                Outcome::Blocked { code, message },
+            ),
+            Kind::Request => (RecordType::ToolCall, Outcome::Blocked { code, message }),
+            Kind::Upstream => (RecordType::ToolCall, Outcome::Error { code, message }),
+        };
+        let start = Start {
+            record_type,
+            ..entry
+        };
+        let stored = self
+            .activity
+            .record(start, End::new(outcome, took), Durability::Written);
+        if let Err(error) = stored.await {
+            tracing::error!(%error, code, "a refused call is not recorded");
+        }
+    }
+
+    /// Records that a call is about to be sent. What changes anything is not sent without a record
+    /// on the disk; a read goes on, and says that it was not recorded.
+    pub(super) async fn record_start(
+        &self,
+        entry: Start<'_>,
+        variant: ToolVariant,
+    ) -> Result<Option<OpenRecord>, Refusal> {
+        let durability = match variant {
+            ToolVariant::Read => Durability::Batched,
+            ToolVariant::Write | ToolVariant::Destructive => Durability::Durable,
+        };
+        match self.activity.begin(entry, durability).await {
+            Ok(record) => Ok(Some(record)),
+            Err(error) if variant == ToolVariant::Read => {
+                tracing::warn!(%error, "a read is not recorded");
+                Ok(None)
+            }
+            Err(error) => Err(not_recorded(variant, &error)),
+        }
+    }
+
+    /// Records how a call ended, before its answer goes out.
+    pub(super) async fn record_end(
+        &self,
+        record: OpenRecord,
+        answer: &Result<Box<RawValue>, Refusal>,
+        took: Duration,
+    ) {
+        let message;
+        let mut end = match answer {
+            Ok(result) => {
+                let outcome = match upstream_error(result) {
+                    None => Outcome::Success,
+                    Some(text) => {
+                        message = text;
+                        Outcome::Error {
+                            code: Code::UpstreamError.as_str(),
+                            message: &message,
+                        }
+                    }
+                };
+                End::new(outcome, took)
+            }
+            Err(refusal) => {
+                let (code, message) = (refusal.code.as_str(), refusal.message.as_str());
+                End::new(Outcome::Error { code, message }, took)
+            }
+        };
+        if let Ok(result) = answer {
+            end.response = Some(result.get());
+            end.response_bytes = result.get().len() as u64;
+        }
+        if let Err(error) = record.finish(end, Durability::Written).await {
+            tracing::error!(%error, "the end of a call is not recorded yet");
+        }
+    }
+}
+
+/// What a refusal is about, which decides what it is recorded as.
+enum Kind {
+    /// The policy forbids the call.
+    Policy,
+    /// The request does not name a call that could be made.
+    Request,
+    /// The call could be made, and the upstream is not there.
+    Upstream,
+}
+
+fn kind_of(code: Code) -> Kind {
+    match code {
+        Code::IntentMismatch
+        | Code::MissingIntent
+        | Code::MissingOperationType
+        | Code::InvalidOperationType
+        | Code::ServerMismatch
+        | Code::InvalidSensitivity
+        | Code::ReasonTooLong
+        | Code::ToolQuarantined => Kind::Policy,
+        Code::InvalidToolName
+        | Code::InvalidArgs
+        | Code::UnknownServer
+        | Code::UnknownTool
+        | Code::ActivityUnavailable => Kind::Request,
+        Code::ServerUnavailable | Code::Timeout | Code::UpstreamError => Kind::Upstream,
+    }
+}
+
+/// The intent that held or, for a refused call, what could be understood of the declared one.
+fn recorded_intent(request: &CallRequest, decision: Option<&Decision>) -> Option<RecordedIntent> {
+    if let Some(intent) = decision.and_then(Decision::intent) {
+        return Some(RecordedIntent {
+            operation_type: Some(intent.operation_type),
+            data_sensitivity: intent.data_sensitivity,
+            reason: intent.reason.clone(),
+        });
+    }
+    let declared = request.intent.as_ref()?;
+    Some(RecordedIntent {
+        operation_type: declared
+            .operation_type
+            .as_deref()
+            .and_then(|text| text.parse().ok()),
+        data_sensitivity: declared
+            .data_sensitivity
+            .as_deref()
+            .and_then(|text| text.parse().ok()),
+        reason: declared
+            .reason
+            .as_deref()
+            .map(|reason| shortened(reason, 1_000)),
+    })
+}
+
+/// The text of a result that says it is an error. Most results do not even have the word in them,
+/// and are not parsed.
+fn upstream_error(result: &RawValue) -> Option<String> {
+    memchr::memmem::find(result.get().as_bytes(), b"isError")?;
+    let outcome: ResultOutcome = serde_json::from_str(result.get()).ok()?;
+    outcome.is_error.then(|| {
+        let text = outcome.content.into_iter().find_map(|content| content.text);
+        shortened(&text.unwrap_or_default(), MESSAGE_LENGTH)
+    })
+}
+
+fn shortened(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn not_recorded(variant: ToolVariant, error: &StoreError) -> Refusal {
+    let cause = std::error::Error::source(error).map(|cause| format!(" ({cause})"));
+    let cause = cause.unwrap_or_default();
+    let message = format!(
+        "The call is not made because it cannot be recorded: {error}{cause}. {variant} needs the activity \
+         log; free some disk space, or look at the output of the daemon"
+    );
+    Refusal::new(Code::ActivityUnavailable, message).with("tool_variant", variant.as_str())
+}

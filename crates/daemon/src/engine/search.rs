@@ -1,0 +1,200 @@
+//! `retrieve_tools`: the tools that fit a query, with as much detail as a budget allows.
+
+use catalog::{Hit, Query, signature, summary};
+use mcp::RawValue;
+use policy::{Code, Provenance, Refusal, ServerName, Tier, ToolId, ToolVariant};
+use serde::{Deserialize, Serialize};
+
+use super::Engine;
+use super::view::annotations_of;
+
+const DEFAULT_LIMIT: usize = 10;
+const MAX_LIMIT: usize = 50;
+
+/// Characters of a description in answers that do not show everything.
+const SUMMARY_LENGTH: usize = 300;
+const COMPACT_SUMMARY_LENGTH: usize = 120;
+
+const USAGE: &str = "Run a tool with the variant in its call_with: call_tool_read for reads, \
+call_tool_write for changes, call_tool_destructive for deletions. Pass the tool's name, its arguments \
+as args, and an intent whose operation_type matches the variant.";
+const NOTHING_FOUND: &str = "No tool matches. Try other words for what the tool should do, or leave \
+out the server and lane filters.";
+
+/// The arguments of `retrieve_tools`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchRequest {
+    pub query: String,
+    #[serde(default)]
+    pub limit: Option<i64>,
+    #[serde(default)]
+    pub server: Option<String>,
+    #[serde(default)]
+    pub lane: Option<String>,
+    #[serde(default)]
+    pub detail: Option<Detail>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Detail {
+    /// Whole schemas for the best hits until the budget is spent, signatures for the rest.
+    #[default]
+    Auto,
+    Full,
+    Compact,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SearchResult {
+    pub tools: Vec<SearchHit>,
+    /// How many tools match, of which `tools` are the best.
+    pub total: usize,
+    pub usage_instructions: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SearchHit {
+    pub name: ToolId,
+    pub server: ServerName,
+    pub description: String,
+    pub score: f32,
+    #[serde(rename = "inputSchema", skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    pub annotations: Box<RawValue>,
+    pub effective_tier: Option<Tier>,
+    pub provenance: Provenance,
+    pub call_with: ToolVariant,
+    /// Shown only when true: the upstream is reconnecting and this is what it last announced.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stale: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    #[error("query is empty; say what the tool should do")]
+    EmptyQuery,
+    #[error("limit is {0}; it must be between 1 and {MAX_LIMIT}")]
+    Limit(i64),
+    #[error("lane is '{0}'; it must be read, write or destructive")]
+    Lane(String),
+    #[error("unknown server '{name}'{}", did_you_mean(.near))]
+    Server { name: String, near: Vec<ServerName> },
+}
+
+impl From<SearchError> for Refusal {
+    fn from(error: SearchError) -> Self {
+        let code = match error {
+            SearchError::Server { .. } => Code::UnknownServer,
+            SearchError::EmptyQuery | SearchError::Limit(_) | SearchError::Lane(_) => {
+                Code::InvalidArgs
+            }
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl Engine {
+    pub fn search(&self, request: &SearchRequest) -> Result<SearchResult, SearchError> {
+        if request.query.trim().is_empty() {
+            return Err(SearchError::EmptyQuery);
+        }
+        let limit = match request.limit {
+            None => DEFAULT_LIMIT,
+            Some(limit) => usize::try_from(limit)
+                .ok()
+                .filter(|limit| (1..=MAX_LIMIT).contains(limit))
+                .ok_or(SearchError::Limit(limit))?,
+        };
+        let lane = request.lane.as_deref().map(parse_lane).transpose()?;
+        let server = request
+            .server
+            .as_deref()
+            .map(|name| self.known_server(name))
+            .transpose()?;
+        let catalog = self.catalog();
+        let on_lane = |tool: &catalog::ToolDefinition| {
+            lane.is_none_or(|lane| self.standing(tool, self.audit_of(tool).tier).call_with == lane)
+        };
+        let mut query = Query::new(&request.query, limit);
+        query.server = server.as_ref();
+        query.filter = Some(&on_lane);
+        let found = catalog.search(&query);
+        let mut budget = self.config.load().retrieve_tools.schema_budget;
+        let detail = request.detail.unwrap_or_default();
+        let tools: Vec<_> = found
+            .hits
+            .iter()
+            .map(|hit| self.hit(hit, detail, &mut budget))
+            .collect();
+        Ok(SearchResult {
+            hint: tools.is_empty().then(|| NOTHING_FOUND.to_owned()),
+            tools,
+            total: found.total,
+            usage_instructions: USAGE,
+        })
+    }
+
+    fn hit(&self, hit: &Hit, detail: Detail, budget: &mut usize) -> SearchHit {
+        let tool = &hit.tool;
+        let schema = tool.input_schema.as_deref();
+        let cost = schema.map_or(0, |schema| schema.get().len());
+        let whole = match detail {
+            Detail::Full => true,
+            Detail::Compact => false,
+            Detail::Auto => cost <= *budget,
+        };
+        if detail == Detail::Auto {
+            // The first schema that does not fit ends the whole ones, so that the order of detail
+            // is the order of rank.
+            *budget = if whole { *budget - cost } else { 0 };
+        }
+        let description = match detail {
+            Detail::Full => tool.description.clone(),
+            Detail::Auto => summary(&tool.description, SUMMARY_LENGTH),
+            Detail::Compact => summary(&tool.description, COMPACT_SUMMARY_LENGTH),
+        };
+        let standing = self.standing(tool, self.audit_of(tool).tier);
+        SearchHit {
+            name: tool.id.clone(),
+            server: tool.id.server().clone(),
+            description,
+            score: hit.score,
+            input_schema: schema.filter(|_| whole).map(ToOwned::to_owned),
+            signature: (!whole).then(|| signature(schema)),
+            annotations: annotations_of(tool),
+            effective_tier: standing.effective.tier(),
+            provenance: standing.effective.provenance(),
+            call_with: standing.call_with,
+            stale: hit.stale,
+        }
+    }
+
+    fn known_server(&self, name: &str) -> Result<ServerName, SearchError> {
+        let unknown = || SearchError::Server {
+            name: name.to_owned(),
+            near: self.catalog().suggest_servers(name),
+        };
+        let server: ServerName = name.parse().map_err(|_| unknown())?;
+        self.fleet.get(&server).map(|_| server).ok_or_else(unknown)
+    }
+}
+
+/// A lane may be named by its operation type or by its variant.
+fn parse_lane(text: &str) -> Result<ToolVariant, SearchError> {
+    ToolVariant::ALL
+        .into_iter()
+        .find(|variant| text == variant.as_str() || text == variant.operation_type().as_str())
+        .ok_or_else(|| SearchError::Lane(text.to_owned()))
+}
+
+fn did_you_mean(near: &[ServerName]) -> String {
+    near.first()
+        .map(|best| format!(". Did you mean '{best}'?"))
+        .unwrap_or_default()
+}

@@ -1,0 +1,172 @@
+//! Checks JSON text without building anything: one object, no member twice, not too deep.
+//!
+//! Two parsers may disagree about which of two equal members counts. What was checked must be what
+//! the upstream sees, so such text is refused instead of interpreted.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+
+/// Up to this many members are compared one by one, which is quicker than hashing them.
+const FEW: usize = 12;
+
+/// Passes if `text` is a JSON object without repeated members at any level. The depth is bounded
+/// by the parser's own recursion limit of 128.
+pub(super) fn check_object(text: &str) -> Result<(), serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    deserializer.deserialize_map(Unique)?;
+    deserializer.end()
+}
+
+/// Walks any value.
+struct AnyValue;
+
+/// Visits a value and passes over it, remembering the member names of each object.
+struct Unique;
+
+#[derive(Default)]
+struct Names<'de> {
+    few: Vec<Cow<'de, str>>,
+    many: HashSet<Cow<'de, str>>,
+}
+
+impl<'de> Names<'de> {
+    /// Whether the name is new.
+    fn insert(&mut self, name: Cow<'de, str>) -> bool {
+        if self.few.len() < FEW {
+            let new = !self.few.contains(&name);
+            self.few.push(name);
+            return new;
+        }
+        !self.few.contains(&name) && self.many.insert(name)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for AnyValue {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(Unique)
+    }
+}
+
+impl<'de> Visitor<'de> for Unique {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut names = Names::default();
+        while let Some(name) = map.next_key_seed(Name)? {
+            if names.insert(name.clone()) {
+                map.next_value_seed(AnyValue)?;
+            } else {
+                return Err(de::Error::custom(format_args!(
+                    "member `{name}` is given twice"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element_seed(AnyValue)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// A member name, borrowed where it has no escapes.
+struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a member name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        check_object(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn objects_pass_whatever_they_hold() {
+        for text in [
+            "{}",
+            r#" {"a":[1,-2,1.5e300,"x",null,true,{"a":{}}],"b":"\u0061"} "#,
+        ] {
+            check_object(text).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_member_given_twice_is_found_at_any_depth_and_in_any_spelling() {
+        assert!(error(r#"{"a":1,"a":2}"#).contains("member `a` is given twice"));
+        assert!(error(r#"{"x":[{"a":1,"\u0061":2}]}"#).contains("member `a` is given twice"));
+        let many: String = (0..100).map(|n| format!("\"m{n}\":0,")).collect();
+        assert!(error(&format!("{{{many}\"m3\":1}}")).contains("member `m3` is given twice"));
+        assert!(error(&format!("{{{many}\"m99\":1}}")).contains("member `m99` is given twice"));
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_refused() {
+        for text in ["[]", "1", "\"x\"", "null", "", "{", "{}{}", "{\"a\":1,}"] {
+            assert!(check_object(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_and_not_a_crash() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(error(&deep).contains("recursion limit"));
+    }
+}

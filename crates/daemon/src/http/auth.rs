@@ -1,0 +1,226 @@
+//! Who is asking: somebody on our own socket, somebody with the key, or nobody in particular.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use config::Secret;
+use subtle::ConstantTimeEq;
+
+use super::router::AppState;
+use crate::rest::ApiError;
+
+const KEY_FILE: &str = "api_key";
+const KEY_HEADER: &str = "x-api-key";
+
+/// How a request reached us. Absent means TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transport {
+    /// The Unix socket, whose peer has been checked to be the daemon's own user.
+    Socket,
+}
+
+/// On whose behalf a request is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Principal {
+    /// The user who runs the daemon, over the Unix socket.
+    Owner,
+    /// Whoever has the API key.
+    KeyHolder,
+    /// A client on this machine that was not asked for a key.
+    Anonymous,
+}
+
+/// The key that REST asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct ApiKey(Option<Secret>);
+
+#[derive(Debug, thiserror::Error)]
+pub enum ApiKeyError {
+    #[error("the API key file {} cannot be read or written", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("the API key file {} is empty; remove it, and a new key is made", path.display())]
+    Empty { path: PathBuf },
+    #[error("there is no randomness to make an API key from")]
+    Randomness,
+}
+
+// === impl ApiKey ===
+
+impl ApiKey {
+    /// No key at all: whatever is offered is wrong.
+    pub(super) fn none() -> Self {
+        Self(None)
+    }
+
+    /// The configured key, or the one in the data directory, which is made at first run.
+    pub(crate) fn load_or_create(
+        configured: Option<&Secret>,
+        data_dir: &Path,
+    ) -> Result<Self, ApiKeyError> {
+        if let Some(key) = configured {
+            return Ok(Self(Some(key.clone())));
+        }
+        let path = data_dir.join(KEY_FILE);
+        match fs::read_to_string(&path) {
+            Ok(text) if text.trim().is_empty() => Err(ApiKeyError::Empty { path }),
+            Ok(text) => Ok(Self(Some(text.trim().into()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::create(path),
+            Err(source) => Err(ApiKeyError::File { path, source }),
+        }
+    }
+
+    fn create(path: PathBuf) -> Result<Self, ApiKeyError> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|_| ApiKeyError::Randomness)?;
+        let (high, low) = bytes.split_at(16);
+        let half = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0_u128, |sum, byte| sum << 8 | u128::from(*byte))
+        };
+        let text = format!("{:032x}{:032x}", half(high), half(low));
+        let written = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .and_then(|mut file| writeln!(file, "{text}"));
+        match written {
+            Ok(()) => Ok(Self(Some(text.into()))),
+            Err(source) => Err(ApiKeyError::File { path, source }),
+        }
+    }
+
+    /// Compares in constant time, so that the time taken tells nothing about the key.
+    fn matches(&self, offered: &str) -> bool {
+        let Some(key) = &self.0 else {
+            return false;
+        };
+        key.expose().as_bytes().ct_eq(offered.as_bytes()).into()
+    }
+}
+
+/// Finds out who is asking and notes it in the request; refuses a wrong key.
+fn identify(state: &AppState, request: &mut Request) -> Result<Principal, ApiError> {
+    let principal = if request.extensions().get::<Transport>() == Some(&Transport::Socket) {
+        Principal::Owner
+    } else {
+        match offered_key(request.headers()) {
+            Some(key) if state.api_key.matches(key) => Principal::KeyHolder,
+            Some(_) => {
+                return Err(unauthorized("the API key is wrong"));
+            }
+            None => Principal::Anonymous,
+        }
+    };
+    request.extensions_mut().insert(principal);
+    Ok(principal)
+}
+
+/// REST: the key, or our own socket.
+pub(super) async fn require_key(
+    State(state): State<AppState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match identify(&state, &mut request) {
+        Ok(Principal::Anonymous) => unauthorized("an API key is needed").into_response(),
+        Ok(_) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+/// MCP: open to clients on this machine unless the config asks for the key.
+pub(super) async fn require_key_if_configured(
+    State(state): State<AppState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let required = state.engine.config().require_mcp_auth;
+    match identify(&state, &mut request) {
+        Ok(Principal::Anonymous) if required => {
+            unauthorized("this daemon asks MCP clients for its API key").into_response()
+        }
+        Ok(_) => next.run(request).await,
+        // Some clients send an Authorization of their own to every server they know.
+        Err(_) if !required => {
+            request.extensions_mut().insert(Principal::Anonymous);
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+fn offered_key(headers: &HeaderMap) -> Option<&str> {
+    if let Some(key) = headers.get(KEY_HEADER) {
+        return key.to_str().ok();
+    }
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+fn unauthorized(message: &'static str) -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message).hint(
+        "send it as `X-API-Key: KEY` or `Authorization: Bearer KEY`; it is in the file api_key of the data directory",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_key_is_made_once_and_private() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = ApiKey::load_or_create(None, directory.path()).unwrap();
+        let again = ApiKey::load_or_create(None, directory.path()).unwrap();
+        let text = first.0.unwrap().expose().to_owned();
+        assert!(again.matches(&text));
+        assert_eq!(text.len(), 64);
+        let mode = fs::metadata(directory.path().join(KEY_FILE))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_configured_key_wins_and_only_the_whole_key_matches() {
+        let directory = tempfile::tempdir().unwrap();
+        let key = ApiKey::load_or_create(Some(&"secret".into()), directory.path()).unwrap();
+        assert!(key.matches("secret"));
+        for wrong in ["", "secre", "secret2", "SECRET"] {
+            assert!(!key.matches(wrong), "{wrong}");
+        }
+        assert!(!directory.path().join(KEY_FILE).exists());
+    }
+
+    #[test]
+    fn an_empty_key_file_is_not_a_key() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(KEY_FILE), "\n").unwrap();
+        let error = ApiKey::load_or_create(None, directory.path()).unwrap_err();
+        assert!(matches!(error, ApiKeyError::Empty { .. }));
+    }
+
+    #[test]
+    fn both_headers_carry_the_key() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(offered_key(&headers), None);
+        headers.insert(header::AUTHORIZATION, "bearer abc".parse().unwrap());
+        assert_eq!(offered_key(&headers), Some("abc"));
+        headers.insert(header::AUTHORIZATION, "Basic abc".parse().unwrap());
+        assert_eq!(offered_key(&headers), None);
+        headers.insert(KEY_HEADER, "xyz".parse().unwrap());
+        assert_eq!(offered_key(&headers), Some("xyz"));
+    }
+}

@@ -1,0 +1,13 @@
+//! Everything that arrives by HTTP: who may come in, where it goes, and on what it listens.
+
+mod auth;
+mod guard;
+mod listen;
+mod router;
+
+pub use auth::ApiKeyError;
+pub(crate) use auth::{ApiKey, Principal};
+pub use listen::ListenError;
+pub(crate) use listen::Listeners;
+pub use router::local_router;
+pub(crate) use router::{AppState, Routes, router};

@@ -1,0 +1,131 @@
+//! `/events`: what happens, as it happens, as server-sent events.
+//!
+//! Activity events carry the sequence of the hash chain as their id, so that a watcher that comes
+//! back with `Last-Event-ID` gets what it missed. The other events say that something changed and
+//! is worth looking at again; they have no id, because a later look shows all there is.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use activity::{Event as ActivityEvent, Filter, Follow, FollowError};
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures_util::{Stream, stream};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::ApiError;
+use super::activity::{borrowed, parse_pairs};
+use crate::engine::Engine;
+use crate::http::AppState;
+
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// What a watcher is sent next.
+struct Watch {
+    follow: Follow,
+    filter: Filter,
+    fleet: watch::Receiver<u64>,
+    engine: Arc<Engine>,
+    /// The number of tools last told of.
+    tools: usize,
+    pending: Vec<Event>,
+    stopping: CancellationToken,
+}
+
+/// Streams events, from now on or from after `Last-Event-ID`, that match the filters of the list.
+pub(super) async fn watch(
+    State(state): State<AppState>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
+    let pairs = parse_pairs(query.as_deref());
+    let filter = Filter::from_pairs(borrowed(&pairs))?;
+    let after = headers.get("last-event-id").map(|id| {
+        let id = id.to_str().ok().and_then(|id| id.parse().ok());
+        id.ok_or_else(|| {
+            ApiError::bad_request("Last-Event-ID is not the id of an event")
+                .hint("send the id of the last event as it was, or leave the header out")
+        })
+    });
+    let watch = Watch {
+        follow: state.engine.activity().follow(after.transpose()?),
+        filter,
+        fleet: state.engine.fleet().changes(),
+        tools: state.engine.catalog().len(),
+        engine: Arc::clone(&state.engine),
+        pending: Vec::new(),
+        stopping: state.stopping.clone(),
+    };
+    let events = stream::unfold(watch, |mut watch| async move {
+        let event = watch.next().await?;
+        Some((Ok(event), watch))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
+}
+
+impl Watch {
+    /// The next event; none when there will be no more.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.pending.pop() {
+                return Some(event);
+            }
+            tokio::select! {
+                () = self.stopping.cancelled() => return None,
+                event = self.follow.next() => match event {
+                    Ok(event) if self.filter.matches(&event.record) => return Some(encode(&event)),
+                    Ok(_) => {}
+                    Err(FollowError::PlaceLost) => return Some(place_lost()),
+                    Err(FollowError::Closed) => return None,
+                    Err(FollowError::Store(error)) => {
+                        tracing::warn!(%error, "a watcher of events is let go");
+                        return None;
+                    }
+                },
+                changed = self.fleet.changed() => {
+                    changed.ok()?;
+                    self.note_changes();
+                }
+            }
+        }
+    }
+
+    fn note_changes(&mut self) {
+        let tools = self.engine.catalog().len();
+        if tools != self.tools {
+            self.tools = tools;
+            self.pending.push(
+                Event::default()
+                    .event("tools.changed")
+                    .data(json!({"tools": tools}).to_string()),
+            );
+        }
+        let servers = self.engine.upstreams().len();
+        self.pending.push(
+            Event::default()
+                .event("servers.changed")
+                .data(json!({"servers": servers}).to_string()),
+        );
+    }
+}
+
+fn encode(event: &ActivityEvent) -> Event {
+    let data = serde_json::to_string(&event.record).unwrap_or_default();
+    Event::default()
+        .id(event.sequence.to_string())
+        .event(event.name())
+        .data(data)
+}
+
+/// The watcher was too slow or away for too long: it has to look at the log itself.
+fn place_lost() -> Event {
+    let message = "events were missed; look at GET /api/v1/activity for what happened meanwhile";
+    Event::default()
+        .event("place_lost")
+        .data(json!({"message": message}).to_string())
+}

@@ -1,0 +1,105 @@
+//! `/tools/{id}/override` and `/overrides`: the operator's own tiers, which are in the config file.
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use config::Document;
+use policy::Tier;
+use serde::{Deserialize, Serialize};
+
+use super::{ApiError, ApiResult, Data};
+use crate::http::AppState;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OverrideBody {
+    tier: Tier,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Override {
+    pattern: String,
+    tier: Option<Tier>,
+    /// How many tools that are known now it applies to.
+    tools: usize,
+    /// Said when there is none: what may have been meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Overrides {
+    overrides: Vec<Override>,
+}
+
+/// Lists the overrides in the order of the file.
+pub(super) async fn list(State(state): State<AppState>) -> ApiResult<Overrides> {
+    let config = state.engine.config();
+    let written = config.tool_overrides.written().iter();
+    let overrides = written
+        .map(|(pattern, tier)| describe(&state, pattern, Some(*tier)))
+        .collect();
+    Ok(Data(Overrides { overrides }))
+}
+
+/// Sets the tier of a tool, or of all tools that a pattern names.
+pub(super) async fn set(
+    State(state): State<AppState>,
+    Path(pattern): Path<String>,
+    body: Result<Json<OverrideBody>, JsonRejection>,
+) -> ApiResult<Override> {
+    let Json(body) = body.map_err(|error| {
+        let tiers = Tier::ALL.map(Tier::as_str).join(", ");
+        ApiError::bad_request(error.body_text())
+            .hint(format!("send {{\"tier\": …}}, one of {tiers}"))
+    })?;
+    state
+        .edit_config(|document: &mut Document| {
+            document.set_override(&pattern, body.tier).map_err(|error| {
+                let source = std::error::Error::source(&error).map(ToString::to_string);
+                ApiError::bad_request(error.to_string()).hint(source.unwrap_or_default())
+            })
+        })
+        .await?;
+    Ok(Data(describe(&state, &pattern, Some(body.tier))))
+}
+
+/// Removes an override.
+pub(super) async fn clear(
+    State(state): State<AppState>,
+    Path(pattern): Path<String>,
+) -> ApiResult<Override> {
+    let unknown = || {
+        ApiError::not_found(format!("there is no override for '{pattern}'"))
+            .hint("list them with GET /api/v1/overrides")
+    };
+    state
+        .edit_config(|document| {
+            document
+                .remove_override(&pattern)
+                .then_some(())
+                .ok_or_else(unknown)
+        })
+        .await?;
+    Ok(Data(describe(&state, &pattern, None)))
+}
+
+fn describe(state: &AppState, pattern: &str, tier: Option<Tier>) -> Override {
+    let catalog = state.engine.catalog();
+    let compiled = policy::Overrides::compile([(pattern, Tier::Write)]).unwrap_or_default();
+    let tools = catalog
+        .tools()
+        .filter(|entry| compiled.tier_for(&entry.tool.id).is_some())
+        .count();
+    let near = catalog.suggest_tools(pattern);
+    let warning = (tools == 0).then(|| match near.first() {
+        Some(near) => format!("no tool matches '{pattern}' now; did you mean '{near}'?"),
+        None => format!("no tool matches '{pattern}' now"),
+    });
+    Override {
+        pattern: pattern.to_owned(),
+        tier,
+        tools,
+        warning,
+    }
+}

@@ -1,0 +1,36 @@
+//! `GET /status`: how the daemon is doing.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use serde::Serialize;
+
+use super::{ApiResult, Data};
+use crate::http::AppState;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Status {
+    version: &'static str,
+    pid: u32,
+    listen: std::net::SocketAddr,
+    uptime_seconds: u64,
+    tools: usize,
+    /// How many upstreams are in which state.
+    servers: BTreeMap<&'static str, usize>,
+}
+
+/// Shows the daemon's version, address, age, and what it is connected to.
+pub(super) async fn show(State(state): State<AppState>) -> ApiResult<Status> {
+    let mut servers = BTreeMap::new();
+    for upstream in state.engine.upstreams() {
+        *servers.entry(upstream.status().state.as_str()).or_default() += 1;
+    }
+    Ok(Data(Status {
+        version: env!("CARGO_PKG_VERSION"),
+        pid: std::process::id(),
+        listen: state.listen,
+        uptime_seconds: state.started.elapsed().as_secs(),
+        tools: state.engine.catalog().len(),
+        servers,
+    }))
+}

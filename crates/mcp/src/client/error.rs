@@ -1,0 +1,201 @@
+//! What can go wrong between us and a server, kept apart by what the owner can do about it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderValue, StatusCode};
+
+use crate::sse::EventTooLarge;
+use crate::{ErrorObject, ParseError};
+
+/// Why a connection could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("`initialize` failed")]
+    Initialize(#[source] RequestError),
+    #[error("the answer to `initialize` cannot be read")]
+    Handshake(#[source] serde_json::Error),
+    #[error("the server speaks protocol version {version:?}, which is not known here")]
+    UnsupportedVersion { version: String },
+    #[error("`server/discover` failed")]
+    Discover(#[source] RequestError),
+    #[error("the answer to `server/discover` cannot be read")]
+    Discovery(#[source] serde_json::Error),
+    /// Some legacy servers do not survive a question they do not know. The owner can connect anew
+    /// with [`Era::Legacy`](super::Era::Legacy).
+    #[error("the connection ended when the server was asked for its era")]
+    Probe(#[source] RequestError),
+    /// The server promised the two endpoints of 2024-11-05 and did not give them.
+    #[error("the event stream of the server could not be used")]
+    EventStream(#[source] EventStreamError),
+}
+
+/// Why a stream of server-sent events is not that of a server of 2024-11-05.
+#[derive(Debug, thiserror::Error)]
+pub enum EventStreamError {
+    #[error(transparent)]
+    Open(RequestError),
+    #[error("it ended before it said where to send messages")]
+    Ended,
+    #[error("its first event does not say where to send messages")]
+    NotAnEndpoint,
+    #[error("messages would have to go to {url:?}, which is no URL")]
+    Url {
+        url: String,
+        source: url::ParseError,
+    },
+    /// The headers hold credentials that are not for somebody else.
+    #[error("messages would have to go to another origin, {url:?}")]
+    OtherOrigin { url: String },
+}
+
+/// Why a request has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// The server answered, with an error.
+    #[error("{0}")]
+    Rpc(ErrorObject),
+    #[error("no answer within {after:?}")]
+    Timeout { after: Duration },
+    #[error("the connection is closed")]
+    Closed(#[source] Arc<CloseReason>),
+    #[error("the answer of {bytes} bytes or more is over the limit")]
+    TooLarge { bytes: u64 },
+    #[error(transparent)]
+    Http(Box<HttpFailure>),
+    /// The server could not be reached, or the connection to it broke.
+    #[error("the server could not be reached")]
+    Transport(#[source] reqwest::Error),
+    /// The stream ended before the answer came and could not be taken up again. Whether the
+    /// request was carried out is not known.
+    #[error("the stream ended before the answer came")]
+    StreamEnded,
+    #[error("the server broke the protocol")]
+    Protocol(#[source] ProtocolError),
+    /// The server needs to know something first, and our side would not tell.
+    #[error("the server asked for `{method}`, which was refused")]
+    InputRefused { method: String, source: ErrorObject },
+    /// A request to a modern server carries what it needs in its params, which must be an object.
+    #[error("the params are not an object")]
+    Params(#[source] serde_json::Error),
+}
+
+/// An HTTP status that is not the answer to a request.
+#[derive(Debug, thiserror::Error)]
+#[error("the server answered HTTP {status}{}", self.detail())]
+pub struct HttpFailure {
+    pub status: StatusCode,
+    /// The challenges of a 401 or 403, which say how to authorise.
+    pub www_authenticate: Vec<HeaderValue>,
+    /// The JSON-RPC error in the body, where there is one.
+    pub error: Option<ErrorObject>,
+    /// The beginning of the body.
+    pub body: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProtocolError {
+    #[error(transparent)]
+    Message(ParseError),
+    #[error("a request was answered with content of type {found:?}")]
+    ContentType { found: String },
+    #[error("the answer holds no response to the request")]
+    NoAnswer,
+    #[error("the server asks for input that cannot be understood")]
+    InputRequired(#[source] serde_json::Error),
+    #[error("the server asked for input {rounds} times over without an answer")]
+    InputRounds { rounds: usize },
+}
+
+/// Why a connection is gone for good.
+#[derive(Debug, thiserror::Error)]
+pub enum CloseReason {
+    /// [`Client::close`](super::Client::close) was called.
+    #[error("it was closed on this side")]
+    Requested,
+    #[error("the server ended it{}", printed(.output))]
+    Ended {
+        /// What the server wrote instead of a first message.
+        output: String,
+    },
+    /// The peer writes plenty, none of it MCP.
+    #[error("the server's output is not MCP{}", printed(.output))]
+    NotMcp { output: String },
+    #[error("reading from the server failed")]
+    Read(#[source] io::Error),
+    #[error("writing to the server failed")]
+    Write(#[source] io::Error),
+    #[error("the stream that carries the server's answers broke")]
+    Stream(#[source] RequestError),
+    #[error("the server lost the session and gave no new one")]
+    SessionLost(#[source] ConnectError),
+}
+
+fn printed(output: &str) -> String {
+    if output.is_empty() {
+        return String::new();
+    }
+    // Escaped, because it may hold control sequences.
+    format!("; it wrote {output:?}")
+}
+
+impl ConnectError {
+    /// The HTTP status, if that is what stood in the way.
+    pub fn http_status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Initialize(source)
+            | Self::Discover(source)
+            | Self::Probe(source)
+            | Self::EventStream(EventStreamError::Open(source)) => source.http_status(),
+            Self::Handshake(_)
+            | Self::UnsupportedVersion { .. }
+            | Self::Discovery(_)
+            | Self::EventStream(_) => None,
+        }
+    }
+}
+
+impl RequestError {
+    /// The HTTP status, if that is what stood in the way.
+    pub fn http_status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Http(failure) => Some(failure.status),
+            Self::Closed(reason) => match &**reason {
+                CloseReason::SessionLost(source) => source.http_status(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl HttpFailure {
+    fn detail(&self) -> String {
+        self.error
+            .as_ref()
+            .map(|error| format!(": {error}"))
+            .unwrap_or_default()
+    }
+}
+
+impl From<reqwest::Error> for RequestError {
+    fn from(source: reqwest::Error) -> Self {
+        // The address may hold a secret, and whoever reads this knows it anyway.
+        Self::Transport(source.without_url())
+    }
+}
+
+impl From<ParseError> for RequestError {
+    fn from(source: ParseError) -> Self {
+        Self::Protocol(ProtocolError::Message(source))
+    }
+}
+
+impl From<EventTooLarge> for RequestError {
+    fn from(source: EventTooLarge) -> Self {
+        Self::TooLarge {
+            bytes: source.bytes,
+        }
+    }
+}

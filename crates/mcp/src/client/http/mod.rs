@@ -1,0 +1,217 @@
+//! Streamable HTTP as the revisions with a handshake know it: each request is a POST whose answer
+//! comes as a body or on a stream of its own, and a session may tie them together.
+
+mod endpoint;
+mod exchange;
+mod listen;
+mod session;
+mod stream;
+mod two_endpoints;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::Response;
+use tokio::sync::{Mutex, watch};
+
+pub use self::endpoint::{HttpEndpoint, HttpTransport, same_origin_redirects};
+
+pub(super) use self::exchange::Exchange;
+pub(super) use self::two_endpoints::{TwoEndpoints, is_suggested_by};
+pub(super) use self::wire::Wire;
+
+use self::session::Session;
+use super::events::Origin;
+use super::in_flight::{Cancel, cancellation};
+use super::pending::{Answer, Closed};
+use super::{CloseReason, ConnectError, Handshake, Hello, RequestError};
+
+/// How long the server may take for what nobody waits for: a cancellation, the end of a session.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How long a lost session may take to be replaced, while every caller waits for it.
+const RECOVERY: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub(super) struct Http {
+    wire: Arc<Wire>,
+    hello: Hello,
+    session: watch::Sender<Arc<Session>>,
+    /// Held by the one who replaces a lost session, while the others wait for it.
+    recovery: Mutex<()>,
+    closed: Closed,
+}
+
+impl Http {
+    pub(super) async fn begin(wire: Arc<Wire>, hello: Hello) -> Result<Arc<Self>, ConnectError> {
+        let session = Session::begin(&wire, &hello).await?;
+        let http = Arc::new(Self {
+            wire,
+            hello,
+            session: watch::Sender::new(Arc::new(session)),
+            recovery: Mutex::default(),
+            closed: Closed::default(),
+        });
+        tokio::spawn(listen::listen(Arc::clone(&http)));
+        Ok(http)
+    }
+
+    pub(super) fn handshake(&self) -> Arc<Handshake> {
+        Arc::clone(&self.session.borrow().handshake)
+    }
+
+    pub(super) fn next_id(&self) -> u64 {
+        self.wire.next_id()
+    }
+
+    pub(super) fn closed(&self) -> &Closed {
+        &self.closed
+    }
+
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        id: u64,
+        message: Vec<u8>,
+        origin: Origin,
+    ) -> Answer {
+        self.while_open(async {
+            let (session, response) = self.post(message.into()).await?;
+            let exchange = Exchange {
+                wire: &self.wire,
+                session: Some(&session.headers),
+                id,
+                origin,
+            };
+            exchange.answer(response).await
+        })
+        .await
+    }
+
+    pub(super) async fn notify(self: &Arc<Self>, message: Vec<u8>) -> Result<(), RequestError> {
+        self.while_open(async {
+            let (_, response) = self.post(message.into()).await?;
+            self.wire.accepted(response).await
+        })
+        .await
+    }
+
+    /// Tells the server that the session is over.
+    pub(super) async fn close(&self) {
+        if self.closed.set(Arc::new(CloseReason::Requested)).is_err() {
+            return;
+        }
+        let session = self.current();
+        if session.headers.id.is_some() {
+            let deleting = self.wire.delete(&session.headers);
+            // Servers may refuse this (405), and one that is gone needs no farewell.
+            let _ = tokio::time::timeout(FAREWELL, deleting).await;
+        }
+    }
+
+    fn current(&self) -> Arc<Session> {
+        Arc::clone(&self.session.borrow())
+    }
+
+    async fn while_open<T>(
+        &self,
+        work: impl Future<Output = Result<T, RequestError>>,
+    ) -> Result<T, RequestError> {
+        tokio::select! {
+            biased;
+            reason = self.closed.wait() => Err(RequestError::Closed(Arc::clone(reason))),
+            outcome = work => outcome,
+        }
+    }
+
+    /// Posts a message in the current session. A server that does not know the session has not
+    /// looked at the message, so it is sent once more in a new one.
+    async fn post(
+        self: &Arc<Self>,
+        message: Bytes,
+    ) -> Result<(Arc<Session>, Response), RequestError> {
+        let session = self.current();
+        let response = self.wire.post(&session.headers, message.clone()).await?;
+        if response.status().is_success() {
+            return Ok((session, response));
+        }
+        let failure = self.wire.failure(response).await;
+        if !session.headers.is_lost(&failure) {
+            return Err(RequestError::Http(Box::new(failure)));
+        }
+        let session = self.recover(&session).await?;
+        let response = self.wire.post(&session.headers, message).await?;
+        if response.status().is_success() {
+            return Ok((session, response));
+        }
+        let failure = self.wire.failure(response).await;
+        Err(RequestError::Http(Box::new(failure)))
+    }
+
+    /// Replaces a session that the server has lost, once for all who found out.
+    async fn recover(self: &Arc<Self>, lost: &Arc<Session>) -> Result<Arc<Session>, RequestError> {
+        let (http, lost) = (Arc::clone(self), Arc::clone(lost));
+        // In a task of its own: a caller that gives up must not take the new session with it.
+        let recovering = tokio::spawn(async move {
+            let _turn = http.recovery.lock().await;
+            let current = http.current();
+            if !Arc::ptr_eq(&current, &lost) {
+                return Ok(current);
+            }
+            let beginning = http.begin_again();
+            match http
+                .wire
+                .incoming
+                .gone()
+                .run_until_cancelled(beginning)
+                .await
+            {
+                Some(Ok(session)) => {
+                    let session = Arc::new(session);
+                    http.session.send_replace(Arc::clone(&session));
+                    tracing::info!("the server had lost the session; a new one was made");
+                    http.wire.incoming.session_replaced(&session.handshake);
+                    Ok(session)
+                }
+                Some(Err(error)) => Err(http.give_up(CloseReason::SessionLost(error))),
+                None => Err(http.give_up(CloseReason::Requested)),
+            }
+        });
+        match recovering.await {
+            Ok(outcome) => outcome.map_err(RequestError::Closed),
+            // The runtime is shutting down.
+            Err(_) => Err(RequestError::Closed(Arc::new(CloseReason::Requested))),
+        }
+    }
+
+    async fn begin_again(&self) -> Result<Session, ConnectError> {
+        tokio::time::timeout(RECOVERY, Session::begin(&self.wire, &self.hello))
+            .await
+            .unwrap_or(Err(ConnectError::Initialize(RequestError::Timeout {
+                after: RECOVERY,
+            })))
+    }
+
+    /// Closes for good, and says why it is closed: an earlier reason stands.
+    fn give_up(&self, reason: CloseReason) -> Arc<CloseReason> {
+        let reason = Arc::new(reason);
+        let _ = self.closed.set(Arc::clone(&reason));
+        self.closed.get().map_or(reason, Arc::clone)
+    }
+}
+
+impl Cancel for Arc<Http> {
+    fn cancel(&self, id: u64, reason: &str) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let message = Bytes::from(cancellation(id, reason));
+        let http = Arc::clone(self);
+        runtime.spawn(async move {
+            let session = http.current();
+            let sending = http.wire.post(&session.headers, message);
+            let _ = tokio::time::timeout(FAREWELL, sending).await;
+        });
+    }
+}

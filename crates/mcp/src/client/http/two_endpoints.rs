@@ -1,0 +1,248 @@
+//! The transport of 2024-11-05: a stream of events carries everything the server says, and its
+//! first event names the address that messages go to.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::Url;
+
+use super::FAREWELL;
+use super::session::SessionHeaders;
+use super::stream::EventStream;
+use super::wire::{Wire, media_type};
+use crate::ProtocolVersion;
+use crate::client::era::is_modern_error;
+use crate::client::in_flight::{Cancel, cancellation};
+use crate::client::pending::{Answer, Closed, Pending};
+use crate::client::sorter::{Reply, Sorter};
+use crate::client::{
+    CloseReason, ConnectError, EventStreamError, Handshake, Hello, HttpFailure, RequestError,
+};
+use crate::message::encode_call;
+
+/// How long a server that was not known to speak this transport may take to prove that it does.
+const FIRST_EVENT: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(in crate::client) struct TwoEndpoints {
+    mailbox: Arc<Mailbox>,
+    pending: Arc<Pending>,
+    handshake: Arc<Handshake>,
+}
+
+/// Where messages go.
+#[derive(Debug)]
+struct Mailbox {
+    wire: Arc<Wire>,
+    url: Url,
+    /// Known once the server has been greeted.
+    protocol: OnceLock<ProtocolVersion>,
+}
+
+// === impl TwoEndpoints ===
+
+impl TwoEndpoints {
+    /// Connects to a server that is said to speak this transport.
+    pub(in crate::client) async fn begin(
+        wire: Arc<Wire>,
+        hello: &Hello,
+    ) -> Result<Self, ConnectError> {
+        let (stream, url) = open(&wire).await.map_err(ConnectError::EventStream)?;
+        Self::greet(wire, stream, url, hello).await
+    }
+
+    /// Connects if the server turns out to speak this transport.
+    pub(in crate::client) async fn find(
+        wire: Arc<Wire>,
+        hello: &Hello,
+    ) -> Option<Result<Self, ConnectError>> {
+        match tokio::time::timeout(FIRST_EVENT, open(&wire)).await {
+            Ok(Ok((stream, url))) => Some(Self::greet(wire, stream, url, hello).await),
+            Ok(Err(error)) => {
+                tracing::debug!(?error, "the server is none of 2024-11-05 either");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    async fn greet(
+        wire: Arc<Wire>,
+        stream: EventStream,
+        url: Url,
+        hello: &Hello,
+    ) -> Result<Self, ConnectError> {
+        let pending = Arc::new(Pending::new(Closed::default()));
+        let mailbox = Arc::new(Mailbox {
+            wire,
+            url,
+            protocol: OnceLock::new(),
+        });
+        let sorter = Sorter {
+            pending: Arc::clone(&pending),
+            incoming: Arc::clone(&mailbox.wire.incoming),
+            reply: Arc::clone(&mailbox),
+        };
+        tokio::spawn(listen(stream, sorter));
+        let id = mailbox.wire.next_id();
+        let result = call(&mailbox, &pending, id, hello.encode(id))
+            .await
+            .map_err(ConnectError::Initialize)?;
+        let handshake = Arc::new(Handshake::parse(result)?);
+        let _ = mailbox.protocol.set(handshake.protocol);
+        mailbox
+            .post(encode_call(None, "notifications/initialized", None).into())
+            .await
+            .map_err(ConnectError::Initialize)?;
+        Ok(Self {
+            mailbox,
+            pending,
+            handshake,
+        })
+    }
+
+    pub(in crate::client) fn handshake(&self) -> Arc<Handshake> {
+        Arc::clone(&self.handshake)
+    }
+
+    pub(in crate::client) fn next_id(&self) -> u64 {
+        self.mailbox.wire.next_id()
+    }
+
+    pub(in crate::client) fn closed(&self) -> &Closed {
+        self.pending.closed()
+    }
+
+    pub(in crate::client) async fn request(&self, id: u64, message: Vec<u8>) -> Answer {
+        call(&self.mailbox, &self.pending, id, message).await
+    }
+
+    pub(in crate::client) async fn notify(&self, message: Vec<u8>) -> Result<(), RequestError> {
+        if let Some(reason) = self.closed().get() {
+            return Err(RequestError::Closed(Arc::clone(reason)));
+        }
+        self.mailbox.post(message.into()).await
+    }
+
+    /// Hangs up, which is all a server of this kind gets to hear.
+    pub(in crate::client) fn close(&self) {
+        self.pending.close(CloseReason::Requested);
+    }
+}
+
+impl Cancel for TwoEndpoints {
+    fn cancel(&self, id: u64, reason: &str) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        if !self.pending.forget(id) {
+            return;
+        }
+        let message = Bytes::from(cancellation(id, reason));
+        let mailbox = Arc::clone(&self.mailbox);
+        runtime.spawn(async move {
+            let _ = tokio::time::timeout(FAREWELL, mailbox.post(message)).await;
+        });
+    }
+}
+
+// === impl Mailbox ===
+
+impl Mailbox {
+    async fn post(&self, message: Bytes) -> Result<(), RequestError> {
+        let headers = SessionHeaders {
+            id: None,
+            protocol: self.protocol.get().copied(),
+        };
+        let posting = self.wire.post_to(self.url.clone(), &headers, message);
+        self.wire.accepted(posting.await?).await
+    }
+}
+
+impl Reply for Arc<Mailbox> {
+    async fn reply(self, message: Vec<u8>) {
+        if let Err(error) = self.post(message.into()).await {
+            tracing::debug!(?error, "an answer to the server's request was not taken");
+        }
+    }
+}
+
+/// Whether a server that refused `initialize` like this may be one that does not take messages at
+/// that address.
+pub(in crate::client) fn is_suggested_by(failure: &HttpFailure) -> bool {
+    let modern = failure.error.as_ref().is_some_and(is_modern_error);
+    matches!(failure.status.as_u16(), 400 | 404 | 405) && !modern
+}
+
+async fn open(wire: &Arc<Wire>) -> Result<(EventStream, Url), EventStreamError> {
+    let no_session = SessionHeaders::default();
+    let opening = wire.get(&no_session, None);
+    let response = opening.await.map_err(EventStreamError::Open)?;
+    if !response.status().is_success() {
+        let failure = wire.failure(response).await;
+        let error = RequestError::Http(Box::new(failure));
+        return Err(EventStreamError::Open(error));
+    }
+    if media_type(&response).as_deref() != Some("text/event-stream") {
+        return Err(EventStreamError::NotAnEndpoint);
+    }
+    // A redirect may have led elsewhere, and what the server names is relative to that.
+    let base = response.url().clone();
+    let mut stream = EventStream::new(response, wire.body_limit);
+    let event = match stream.next().await.map_err(EventStreamError::Open)? {
+        None => return Err(EventStreamError::Ended),
+        Some(event) if event.event.as_deref() == Some("endpoint") => event,
+        Some(_) => return Err(EventStreamError::NotAnEndpoint),
+    };
+    let text = String::from_utf8_lossy(&event.data).into_owned();
+    match base.join(text.trim()) {
+        Ok(url) if url.origin() == base.origin() => Ok((stream, url)),
+        Ok(_) => Err(EventStreamError::OtherOrigin { url: text }),
+        Err(source) => Err(EventStreamError::Url { url: text, source }),
+    }
+}
+
+async fn call(mailbox: &Mailbox, pending: &Pending, id: u64, message: Vec<u8>) -> Answer {
+    let waiting = pending.register(id)?;
+    if let Err(error) = mailbox.post(message.into()).await {
+        pending.forget(id);
+        return Err(error);
+    }
+    waiting.await.unwrap_or_else(|_| {
+        let reason = pending.closed().get().map(Arc::clone);
+        Err(RequestError::Closed(
+            reason.unwrap_or_else(|| Arc::new(CloseReason::Requested)),
+        ))
+    })
+}
+
+/// Reads the stream for as long as there is somebody to hear it.
+async fn listen(stream: EventStream, sorter: Sorter<Arc<Mailbox>>) {
+    let gone = sorter.incoming.gone().clone();
+    let pending = Arc::clone(&sorter.pending);
+    tokio::select! {
+        () = gone.cancelled() => pending.close(CloseReason::Requested),
+        _ = pending.closed().wait() => {}
+        reason = read(stream, &sorter) => pending.close(reason),
+    }
+}
+
+async fn read(mut stream: EventStream, sorter: &Sorter<Arc<Mailbox>>) -> CloseReason {
+    loop {
+        let event = match stream.next().await {
+            Ok(Some(event)) => event,
+            Ok(None) => {
+                return CloseReason::Ended {
+                    output: String::new(),
+                };
+            }
+            // Whose answer it was is lost with it, so every call would have to be suspected.
+            Err(error) => return CloseReason::Stream(error),
+        };
+        let ordinary = matches!(event.event.as_deref(), None | Some("message"));
+        if ordinary && !event.data.is_empty() {
+            sorter.frame(&event.data);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! A legacy server, over whichever of the three transports of that era.
+
+use std::sync::Arc;
+
+use super::Handshake;
+use super::RequestError;
+use super::events::Origin;
+use super::http::{Http, TwoEndpoints};
+use super::in_flight::Cancel;
+use super::pending::{Answer, Closed};
+use super::stdio::Stdio;
+
+pub(super) enum Legacy {
+    Stdio(Stdio),
+    Http(Arc<Http>),
+    Sse(TwoEndpoints),
+}
+
+impl Legacy {
+    pub(super) fn handshake(&self) -> Arc<Handshake> {
+        match self {
+            Self::Stdio(stdio) => Arc::clone(&stdio.handshake),
+            Self::Http(http) => http.handshake(),
+            Self::Sse(sse) => sse.handshake(),
+        }
+    }
+
+    pub(super) fn next_id(&self) -> u64 {
+        match self {
+            Self::Stdio(stdio) => stdio.link.next_id(),
+            Self::Http(http) => http.next_id(),
+            Self::Sse(sse) => sse.next_id(),
+        }
+    }
+
+    pub(super) async fn request(&self, id: u64, message: Vec<u8>, origin: Origin) -> Answer {
+        match self {
+            Self::Stdio(stdio) => stdio.link.call(id, message).await,
+            // Boxed, so that a call over pipes does not carry the much larger state of these.
+            Self::Http(http) => Box::pin(http.request(id, message, origin)).await,
+            Self::Sse(sse) => Box::pin(sse.request(id, message)).await,
+        }
+    }
+
+    pub(super) async fn notify(&self, message: Vec<u8>) -> Result<(), RequestError> {
+        match self {
+            Self::Stdio(stdio) => stdio.link.send(message).await,
+            Self::Http(http) => Box::pin(http.notify(message)).await,
+            Self::Sse(sse) => Box::pin(sse.notify(message)).await,
+        }
+    }
+
+    pub(super) fn closed(&self) -> &Closed {
+        match self {
+            Self::Stdio(stdio) => stdio.link.closed(),
+            Self::Http(http) => http.closed(),
+            Self::Sse(sse) => sse.closed(),
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        match self {
+            Self::Stdio(stdio) => stdio.link.close().await,
+            Self::Http(http) => http.close().await,
+            Self::Sse(sse) => sse.close(),
+        }
+    }
+}
+
+impl Cancel for Legacy {
+    fn cancel(&self, id: u64, reason: &str) {
+        match self {
+            Self::Stdio(stdio) => stdio.link.cancel(id, reason),
+            Self::Http(http) => http.cancel(id, reason),
+            Self::Sse(sse) => sse.cancel(id, reason),
+        }
+    }
+}

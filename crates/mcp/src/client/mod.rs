@@ -1,0 +1,230 @@
+//! The side that calls. A [`Client`] is one connection to one server; behind it stands a transport
+//! that knows how requests travel and how answers find their way back.
+//!
+//! What the server sends on its own goes to the [`Events`] of the client's owner. Dropping the
+//! future of a request cancels the request.
+
+mod connect;
+mod era;
+mod error;
+mod events;
+mod frame;
+mod handshake;
+mod hello;
+mod http;
+mod in_flight;
+mod incoming;
+mod legacy;
+mod link;
+mod modern;
+mod pending;
+mod preamble;
+mod progress;
+mod salvage;
+mod sorter;
+mod stdio;
+mod subscriptions;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub use self::era::Era;
+pub use self::error::{
+    CloseReason, ConnectError, EventStreamError, HttpFailure, ProtocolError, RequestError,
+};
+pub use self::events::{CallId, Events, Origin};
+pub use self::handshake::{Handshake, ServerInfo};
+pub use self::hello::Hello;
+pub use self::http::{HttpEndpoint, HttpTransport, same_origin_redirects};
+pub use self::progress::ProgressReceiver;
+
+use self::in_flight::{Deadline, answered};
+use self::incoming::Incoming;
+use self::legacy::Legacy;
+use self::modern::Modern;
+use crate::message::{encode_call, raw_bytes};
+use crate::{ProgressToken, RequestId};
+
+/// A connection to a server. Clones share it; it ends when the last one is dropped, which a
+/// session over HTTP does not survive politely: [`close`](Self::close) it instead.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct RequestOptions {
+    /// How long to wait for the answer; without it, for as long as the connection lives.
+    pub timeout: Option<Duration>,
+    /// What [`Origin`] names for messages that the server sends on the stream of this call.
+    pub call: Option<CallId>,
+    /// What the client can do on whose behalf this is asked. A modern server is told with each
+    /// request; without it, it is told what [`Hello`] says.
+    pub capabilities: Option<Box<RawValue>>,
+}
+
+struct Inner {
+    transport: Transport,
+    incoming: Arc<Incoming>,
+    /// Stops every task of this client.
+    _gone: DropGuard,
+}
+
+/// How messages travel.
+enum Transport {
+    Legacy(Legacy),
+    Modern(Modern),
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Connects over a pair of byte streams, one message a line, as stdio does.
+    ///
+    /// There is no limit in time: drop the future to give up. Where the era is not known, a server
+    /// that ends over the question for it makes [`ConnectError::Probe`]; it can be started and
+    /// connected to again as a legacy one.
+    pub async fn connect_lines<R, W>(
+        reader: R,
+        writer: W,
+        line_limit: usize,
+        hello: Hello,
+        events: impl Events,
+    ) -> Result<Self, ConnectError>
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let (incoming, gone) = incoming(events);
+        let connecting =
+            connect::over_lines(reader, writer, line_limit, &hello, Arc::clone(&incoming));
+        let transport = connecting.await?;
+        Ok(Self::new(transport, incoming, gone))
+    }
+
+    /// Connects over HTTP, with whichever transport the server turns out to speak.
+    ///
+    /// There is no limit in time: drop the future to give up.
+    pub async fn connect_http(
+        endpoint: HttpEndpoint,
+        hello: Hello,
+        events: impl Events,
+    ) -> Result<Self, ConnectError> {
+        let (incoming, gone) = incoming(events);
+        let transport = connect::over_http(endpoint, &hello, Arc::clone(&incoming)).await?;
+        Ok(Self::new(transport, incoming, gone))
+    }
+
+    fn new(transport: Transport, incoming: Arc<Incoming>, gone: DropGuard) -> Self {
+        let inner = Inner {
+            transport,
+            incoming,
+            _gone: gone,
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// What the server said about itself, most recently where a session had to be replaced.
+    pub fn handshake(&self) -> Arc<Handshake> {
+        match &self.inner.transport {
+            Transport::Legacy(legacy) => legacy.handshake(),
+            Transport::Modern(modern) => modern.handshake(),
+        }
+    }
+
+    /// The era that the server speaks, which its owner may want to remember.
+    pub fn era(&self) -> Era {
+        match self.inner.transport {
+            Transport::Legacy(_) => Era::Legacy,
+            Transport::Modern(_) => Era::Modern,
+        }
+    }
+
+    /// Sends a request and waits for its result.
+    ///
+    /// Dropping the future tells the server that the request is cancelled; so does a timeout.
+    ///
+    /// A modern server is spoken to as a legacy one would be: what it asks for on the way reaches
+    /// [`Events::request`], and `resources/subscribe`, `resources/unsubscribe`, `logging/setLevel`
+    /// and `ping` are translated.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Option<Box<RawValue>>,
+        options: RequestOptions,
+    ) -> Result<Box<RawValue>, RequestError> {
+        match &self.inner.transport {
+            Transport::Legacy(legacy) => {
+                let id = legacy.next_id();
+                let message = encode_call(
+                    Some(&RequestId::from(id)),
+                    method,
+                    raw_bytes(params.as_deref()),
+                );
+                let origin = options.call.map_or(Origin::Connection, Origin::Call);
+                let answering = legacy.request(id, message, origin);
+                answered(legacy, id, Deadline::after(options.timeout), answering).await
+            }
+            // Boxed, so that other calls do not carry the much larger state of this one.
+            Transport::Modern(modern) => {
+                Box::pin(modern.request(method, params.as_deref(), &options)).await
+            }
+        }
+    }
+
+    pub async fn notify(
+        &self,
+        method: &str,
+        params: Option<Box<RawValue>>,
+    ) -> Result<(), RequestError> {
+        match &self.inner.transport {
+            Transport::Legacy(legacy) => {
+                let message = encode_call(None, method, raw_bytes(params.as_deref()));
+                legacy.notify(message).await
+            }
+            Transport::Modern(modern) => Box::pin(modern.notify(method, params.as_deref())).await,
+        }
+    }
+
+    /// A fresh token, to be put into `_meta.progressToken` of a request, and what is reported for
+    /// it. At most `capacity` reports wait to be taken; later ones are then dropped.
+    pub fn progress(&self, capacity: usize) -> (ProgressToken, ProgressReceiver) {
+        self.inner.incoming.progress.listen(capacity)
+    }
+
+    /// Waits until the connection is gone for good.
+    pub async fn closed(&self) -> Arc<CloseReason> {
+        let closed = match &self.inner.transport {
+            Transport::Legacy(legacy) => legacy.closed(),
+            Transport::Modern(modern) => modern.closed(),
+        };
+        Arc::clone(closed.wait().await)
+    }
+
+    /// Ends the connection. Requests that still wait fail.
+    pub async fn close(&self) {
+        match &self.inner.transport {
+            Transport::Legacy(legacy) => legacy.close().await,
+            Transport::Modern(modern) => modern.close().await,
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+fn incoming(events: impl Events) -> (Arc<Incoming>, DropGuard) {
+    let gone = CancellationToken::new();
+    let incoming = Arc::new(Incoming::new(events, gone.clone()));
+    (incoming, gone.drop_guard())
+}

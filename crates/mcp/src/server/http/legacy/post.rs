@@ -1,0 +1,295 @@
+//! POST: a message from the client, and the answer by JSON or by events.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response as HttpResponse};
+use futures_util::future::join_all;
+use http::request::Parts;
+use http::{Extensions, HeaderValue, StatusCode};
+use tokio::time::{sleep, timeout};
+
+use super::Legacy;
+use super::session::{Beginnings, Session};
+use super::sessions::AllBusy;
+use crate::server::SessionId;
+use crate::server::call::{answer, encode_batch, for_service};
+use crate::server::exchange::{Call, NotBegun};
+use crate::server::handshake::Hello;
+use crate::server::http::detach::Detachable;
+use crate::server::http::headers;
+use crate::server::http::refusal::{Reason, Refusal};
+use crate::server::http::reply::{empty, json};
+use crate::server::http::stream::EventStream;
+use crate::server::outbound::Outbound;
+use crate::server::route::Route;
+use crate::server::service::{Connection, Service};
+use crate::{Inbound, Message, Notification, Request, Response};
+
+/// What a POST with requests in it is answered with.
+enum Answers {
+    /// `None` after a cancellation.
+    One(Option<Response>),
+    Batch(Vec<Response>),
+}
+
+/// A stream that no client knows of yet. If its request is given up now nobody can ever resume it,
+/// so it ends, and what is written to it is not kept.
+struct Unheard(Option<Arc<EventStream>>);
+
+// === impl Legacy ===
+
+impl<S: Service> Legacy<S> {
+    pub(in crate::server::http) async fn post(
+        self: &Arc<Self>,
+        parts: Parts,
+        inbound: Inbound,
+    ) -> Result<HttpResponse, Refusal> {
+        let inbound = match inbound {
+            Inbound::One(Message::Request(request)) if request.method == "initialize" => {
+                return self.initialize(request, parts.extensions).await;
+            }
+            inbound => inbound,
+        };
+        let session = self.session(&parts.headers, &parts.extensions);
+        match inbound {
+            Inbound::One(Message::Request(request)) => {
+                let session = session.map_err(|reason| Refusal::of(&request.id, reason))?;
+                Ok(self.call(session, request).await)
+            }
+            Inbound::One(Message::Notification(notification)) => {
+                let session = session?;
+                self.notified(&session, notification).await;
+                Ok(empty(StatusCode::ACCEPTED))
+            }
+            Inbound::One(Message::Response(response)) => {
+                session?.exchange().answered(response);
+                Ok(empty(StatusCode::ACCEPTED))
+            }
+            Inbound::Batch(messages) => {
+                let session = session?;
+                if !session.connection.protocol.allows_batches() {
+                    return Err(Reason::Batch.into());
+                }
+                Ok(self.batch(session, messages).await)
+            }
+        }
+    }
+
+    async fn initialize(
+        self: &Arc<Self>,
+        request: Request,
+        extensions: Extensions,
+    ) -> Result<HttpResponse, Refusal> {
+        let refuse = |reason| Refusal::of(&request.id, reason);
+        let hello = Hello::parse(request.params.as_deref())
+            .map_err(|error| refuse(Reason::Handshake(error)))?;
+        let beginnings = Beginnings::new(&self.options);
+        let connection = Connection {
+            session: SessionId::random().map_err(|error| refuse(error.into()))?,
+            protocol: hello.protocol,
+            client: hello.client,
+            extensions,
+            outbound: beginnings.outbound(),
+        };
+        let result = self
+            .service
+            .initialize(&connection)
+            .await
+            .and_then(|result| result.encode(connection.protocol))
+            .map_err(|error| refuse(Reason::Handshake(error)))?;
+        let session = Arc::new(Session::new(connection, beginnings));
+        let header = HeaderValue::from_str(session.id().as_str());
+        let evicted = self
+            .sessions
+            .insert(Arc::clone(&session))
+            .map_err(|AllBusy| {
+                self.close(&session);
+                refuse(Reason::TooManySessions)
+            })?;
+        if let Some(evicted) = evicted {
+            tracing::debug!(session = ?evicted.id(), "session evicted to make room");
+            self.close(&evicted);
+        }
+        self.start_reaper();
+        let answer = Response {
+            id: Some(request.id),
+            outcome: Ok(result),
+        };
+        let mut response = json(answer.encode());
+        if let Ok(header) = header {
+            response.headers_mut().insert(headers::SESSION_ID, header);
+        }
+        Ok(response)
+    }
+
+    async fn notified(&self, session: &Session, notification: Notification) {
+        let Some(notification) = for_service(session.exchange(), notification) else {
+            return;
+        };
+        let service = Arc::clone(&self.service);
+        let connection = Arc::clone(&session.connection);
+        let work = async move { service.notification(notification, connection).await };
+        // Waiting keeps a client's notifications in order; but the service may be asking the very
+        // client that waits here.
+        let _ = timeout(self.options.patience, Detachable::new(work)).await;
+    }
+
+    async fn call(&self, session: Arc<Session>, request: Request) -> HttpResponse {
+        let call = match session.exchange().begin(&request.id) {
+            Ok(call) => call,
+            Err(refused) => return json(refusal_of(&request, &refused).encode()),
+        };
+        let stream = session.new_stream();
+        let cancelled = call.cancelled.clone();
+        let work = self.work(&session, &stream, call, request);
+        let closing = Arc::clone(&stream);
+        let answers = async move {
+            tokio::pin!(work);
+            tokio::select! {
+                biased;
+                response = &mut work => Answers::One(response),
+                () = cancelled.cancelled() => {
+                    // The client waits no longer; the service may still have things to put away.
+                    closing.finish([]);
+                    Answers::One(work.await)
+                }
+            }
+        };
+        self.respond(session, stream, answers).await
+    }
+
+    async fn batch(&self, session: Arc<Session>, messages: Vec<Message>) -> HttpResponse {
+        let stream = session.new_stream();
+        let mut work = Vec::new();
+        for message in messages {
+            match message {
+                Message::Request(request) => {
+                    let begun = session
+                        .exchange()
+                        .begin(&request.id)
+                        .map_err(|refused| refusal_of(&request, &refused))
+                        .map(|call| self.work(&session, &stream, call, request));
+                    work.push(async {
+                        match begun {
+                            Ok(work) => work.await,
+                            Err(refusal) => Some(refusal),
+                        }
+                    });
+                }
+                Message::Notification(notification) => {
+                    self.notified(&session, notification).await;
+                }
+                Message::Response(response) => session.exchange().answered(response),
+            }
+        }
+        if work.is_empty() {
+            return empty(StatusCode::ACCEPTED);
+        }
+        let answers =
+            async { Answers::Batch(join_all(work).await.into_iter().flatten().collect()) };
+        self.respond(session, stream, answers).await
+    }
+
+    /// One request on its way through the service, independent of this connection.
+    fn work(
+        &self,
+        session: &Arc<Session>,
+        stream: &Arc<EventStream>,
+        call: Call,
+        request: Request,
+    ) -> impl Future<Output = Option<Response>> + Send + use<S> {
+        let service = Arc::clone(&self.service);
+        let session = Arc::clone(session);
+        let route = Route::Stream(Arc::clone(stream));
+        let outbound = Outbound::of_call(route, Arc::clone(session.exchange()), &call);
+        async move {
+            let connection = Arc::clone(&session.connection);
+            let response = answer(&*service, connection, outbound, call, request).await;
+            session.touch();
+            response
+        }
+    }
+
+    /// Answers by JSON if the service answers soon and says nothing else before; else by events.
+    async fn respond(
+        &self,
+        session: Arc<Session>,
+        stream: Arc<EventStream>,
+        answers: impl Future<Output = Answers> + Send + 'static,
+    ) -> HttpResponse {
+        let reader = stream.attach(None);
+        let unheard = Unheard(Some(Arc::clone(&stream)));
+        let mut answers = Detachable::new(answers);
+        tokio::select! {
+            biased;
+            answers = &mut answers => {
+                if stream.is_silent() && let Some(message) = answers.to_json() {
+                    return json(message);
+                }
+                stream.finish(answers.into_messages());
+            }
+            () = reader.opened() => {}
+            () = sleep(self.options.patience) => {}
+        }
+        if let Some(rest) = answers.into_future() {
+            let stream = Arc::clone(&stream);
+            tokio::spawn(async move { stream.finish(rest.await.into_messages()) });
+        }
+        if stream.is_silent() && stream.finished_at().is_some() {
+            return if session.exchange().has_ended() {
+                Refusal::from(Reason::UnknownSession).into_response()
+            } else {
+                // Cancelled: events that end without an answer, and with nothing to resume.
+                self.events(None, reader)
+            };
+        }
+        unheard.publish_in(&session);
+        self.new_events(session.connection.protocol, reader)
+    }
+}
+
+// === impl Unheard ===
+
+impl Unheard {
+    fn publish_in(mut self, session: &Session) {
+        if let Some(stream) = self.0.take() {
+            session.publish(stream);
+        }
+    }
+}
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        if let Some(stream) = &self.0 {
+            stream.finish([]);
+        }
+    }
+}
+
+// === impl Answers ===
+
+impl Answers {
+    /// `None` where there is nothing to answer.
+    fn to_json(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::One(response) => response.as_ref().map(Response::encode),
+            Self::Batch(responses) if responses.is_empty() => None,
+            Self::Batch(responses) => Some(encode_batch(responses)),
+        }
+    }
+
+    fn into_messages(self) -> Vec<Vec<u8>> {
+        match self {
+            Self::One(response) => response.iter().map(Response::encode).collect(),
+            Self::Batch(responses) => responses.iter().map(Response::encode).collect(),
+        }
+    }
+}
+
+fn refusal_of(request: &Request, refused: &NotBegun) -> Response {
+    Response {
+        id: Some(request.id.clone()),
+        outcome: Err(refused.to_error()),
+    }
+}

@@ -1,0 +1,3 @@
+//! The lock of the crate, under the name the server knows it by.
+
+pub(super) use crate::lock::lock;

@@ -1,0 +1,332 @@
+//! A modern request taken apart: what it says about its sender in `_meta`, the input it brings, and
+//! the request as a client of the legacy era would have sent it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::members::Members;
+use crate::message::empty_object;
+use crate::modern::meta;
+use crate::server::service::ClientIdentity;
+use crate::{ErrorObject, LogLevel, ProtocolVersion, Request, codes};
+
+#[derive(Debug)]
+pub(in crate::server) struct Opened {
+    /// Without the members that only this era knows.
+    pub(in crate::server) request: Request,
+    pub(in crate::server) facts: Facts,
+    pub(super) input: Input,
+}
+
+/// What `_meta` tells.
+#[derive(Debug, Clone)]
+pub(in crate::server) struct Facts {
+    /// As it was written; it may be one that nobody speaks.
+    pub(in crate::server) version: String,
+    pub(super) client: ClientIdentity,
+    pub(super) log_level: Option<LogLevel>,
+    pub(super) progress_token: Option<Box<RawValue>>,
+}
+
+/// What the client brings because an earlier answer asked for it.
+#[derive(Debug, Default)]
+pub(super) struct Input {
+    pub(super) responses: HashMap<String, Box<RawValue>>,
+    pub(super) state: Option<String>,
+}
+
+/// Why a request cannot be understood. All of these are -32602.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(in crate::server) enum Flaw {
+    #[error("params must be an object")]
+    Params,
+    #[error("params._meta is missing or is not an object")]
+    NoMeta,
+    #[error("params._meta lacks {0}")]
+    Missing(&'static str),
+    #[error("{0} in params._meta is not what it has to be")]
+    Invalid(&'static str),
+    #[error("inputResponses must be an object of objects")]
+    InputResponses,
+    #[error("requestState must be a string")]
+    RequestState,
+}
+
+#[derive(Deserialize)]
+struct ClientInfo<'a> {
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    version: Option<Cow<'a, str>>,
+}
+
+/// The requests whose answer may be a question.
+pub(super) fn may_need_input(method: &str) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+}
+
+/// Whether params say in their `_meta` which version they are of, which none of the legacy era do.
+pub(in crate::server) fn names_version(params: Option<&RawValue>) -> bool {
+    let Some(params) = params else {
+        return false;
+    };
+    // Nearly all params of the legacy era end their way here, unparsed.
+    if memchr::memmem::find(params.get().as_bytes(), meta::PROTOCOL_VERSION.as_bytes()).is_none() {
+        return false;
+    }
+    let params = Members::parse(params).ok();
+    let meta = params.as_ref().and_then(|members| members.get("_meta"));
+    let meta = meta.and_then(|raw| Members::parse(raw).ok());
+    meta.is_some_and(|members| members.get(meta::PROTOCOL_VERSION).is_some())
+}
+
+// === impl Opened ===
+
+impl Opened {
+    pub(in crate::server) fn read(mut request: Request) -> Result<Self, (Request, Flaw)> {
+        match take_apart(&request) {
+            Ok((params, facts, input)) => {
+                request.params = params;
+                Ok(Self {
+                    request,
+                    facts,
+                    input,
+                })
+            }
+            Err(flaw) => Err((request, flaw)),
+        }
+    }
+}
+
+fn take_apart(request: &Request) -> Result<(Option<Box<RawValue>>, Facts, Input), Flaw> {
+    let params = request.params.as_deref().ok_or(Flaw::NoMeta)?;
+    let mut params = Members::parse(params).map_err(|_| Flaw::Params)?;
+    let meta = params.get("_meta").map(ToOwned::to_owned);
+    let meta = meta.ok_or(Flaw::NoMeta)?;
+    let mut meta = Members::parse(&meta).map_err(|_| Flaw::NoMeta)?;
+    let facts = Facts::read(&meta)?;
+    for era in [
+        meta::PROTOCOL_VERSION,
+        meta::CLIENT_INFO,
+        meta::CLIENT_CAPABILITIES,
+        meta::LOG_LEVEL,
+    ] {
+        meta.remove(era);
+    }
+    if meta.is_empty() {
+        params.remove("_meta");
+    } else {
+        params.set("_meta", meta.to_raw().map_err(|_| Flaw::NoMeta)?);
+    }
+    let mut input = Input::default();
+    if may_need_input(&request.method) {
+        input = Input::read(&params)?;
+        params.remove("inputResponses");
+        params.remove("requestState");
+    }
+    let rest = params.to_raw().map_err(|_| Flaw::Params)?;
+    Ok((Some(rest), facts, input))
+}
+
+// === impl Facts ===
+
+impl Facts {
+    fn read(meta: &Members<'_>) -> Result<Self, Flaw> {
+        let required = |name| meta.get(name).ok_or(Flaw::Missing(name));
+        let version = required(meta::PROTOCOL_VERSION)?;
+        let version = serde_json::from_str(version.get())
+            .map_err(|_| Flaw::Invalid(meta::PROTOCOL_VERSION))?;
+        let capabilities = required(meta::CLIENT_CAPABILITIES)?;
+        if !capabilities.get().starts_with('{') {
+            return Err(Flaw::Invalid(meta::CLIENT_CAPABILITIES));
+        }
+        // A client need not say who it is.
+        let info = meta
+            .get(meta::CLIENT_INFO)
+            .and_then(|raw| serde_json::from_str::<ClientInfo<'_>>(raw.get()).ok());
+        let (name, client_version) = info.map_or((None, None), |info| (info.name, info.version));
+        let log_level = meta.get(meta::LOG_LEVEL).map(read_level).transpose()?;
+        Ok(Self {
+            version,
+            client: ClientIdentity {
+                name: name.map_or_else(|| "unknown".to_owned(), Cow::into_owned),
+                version: client_version.map(Cow::into_owned).unwrap_or_default(),
+                capabilities: capabilities.to_owned(),
+            },
+            log_level,
+            progress_token: meta.get("progressToken").map(ToOwned::to_owned),
+        })
+    }
+
+    /// For messages that need not say anything about their sender.
+    pub(super) fn unknown() -> Self {
+        Self {
+            version: ProtocolVersion::MODERN.to_string(),
+            client: ClientIdentity {
+                name: "unknown".to_owned(),
+                version: String::new(),
+                capabilities: empty_object(),
+            },
+            log_level: None,
+            progress_token: None,
+        }
+    }
+
+    pub(in crate::server) fn check_version(&self) -> Result<(), ErrorObject> {
+        if self.version == ProtocolVersion::MODERN.as_str() {
+            return Ok(());
+        }
+        let mut error = ErrorObject::new(
+            codes::UNSUPPORTED_PROTOCOL_VERSION,
+            format!("Unsupported protocol version: {}", self.version),
+        );
+        let data = serde_json::json!({
+            "supported": [ProtocolVersion::MODERN.as_str()],
+            "requested": self.version,
+        });
+        error.data = serde_json::value::to_raw_value(&data).ok();
+        Err(error)
+    }
+}
+
+fn read_level(raw: &RawValue) -> Result<LogLevel, Flaw> {
+    serde_json::from_str::<String>(raw.get())
+        .ok()
+        .and_then(|level| level.parse().ok())
+        .ok_or(Flaw::Invalid(meta::LOG_LEVEL))
+}
+
+// === impl Input ===
+
+impl Input {
+    fn read(params: &Members<'_>) -> Result<Self, Flaw> {
+        let mut input = Self::default();
+        if let Some(raw) = params.get("inputResponses") {
+            input.responses = serde_json::from_str(raw.get()).map_err(|_| Flaw::InputResponses)?;
+            let mut responses = input.responses.values();
+            if !responses.all(|response| response.get().starts_with('{')) {
+                return Err(Flaw::InputResponses);
+            }
+        }
+        if let Some(raw) = params.get("requestState") {
+            let state = serde_json::from_str(raw.get()).map_err(|_| Flaw::RequestState)?;
+            input.state = Some(state);
+        }
+        Ok(input)
+    }
+}
+
+// === impl Flaw ===
+
+impl Flaw {
+    pub(in crate::server) fn to_error(&self) -> ErrorObject {
+        ErrorObject::invalid_params(format!("Invalid params: {self}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RequestId;
+
+    fn open(method: &str, params: &str) -> Result<Opened, Flaw> {
+        let request = Request {
+            id: RequestId::from(1),
+            method: method.to_owned(),
+            params: Some(RawValue::from_string(params.to_owned()).unwrap()),
+        };
+        Opened::read(request).map_err(|(_, flaw)| flaw)
+    }
+
+    const META: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}"#;
+
+    #[test]
+    fn what_is_left_is_the_request_of_a_legacy_client() {
+        let opened = open(
+            "tools/call",
+            &format!(
+                r#"{{"name":"t","arguments":{{"a": 1.0}},"_meta":{{{META},"progressToken":7,"traceparent":"x"}},
+                    "inputResponses":{{"k":{{"action":"accept"}}}},"requestState":"s"}}"#
+            ),
+        )
+        .unwrap();
+        assert_eq!(
+            opened.request.params.unwrap().get(),
+            r#"{"name":"t","arguments":{"a": 1.0},"_meta":{"progressToken":7,"traceparent":"x"}}"#
+        );
+        assert_eq!(opened.facts.client.capabilities.get(), r#"{"roots":{}}"#);
+        assert_eq!(opened.facts.client.name, "unknown");
+        assert_eq!(opened.facts.progress_token.unwrap().get(), "7");
+        assert_eq!(opened.input.state.as_deref(), Some("s"));
+        assert_eq!(opened.input.responses["k"].get(), r#"{"action":"accept"}"#);
+        let bare = open("tools/list", &format!(r#"{{"_meta":{{{META}}}}}"#)).unwrap();
+        assert_eq!(bare.request.params.unwrap().get(), "{}");
+    }
+
+    #[test]
+    fn only_requests_that_may_need_input_bring_it() {
+        let params = format!(r#"{{"inputResponses":{{}},"_meta":{{{META}}}}}"#);
+        let opened = open("tasks/update", &params).unwrap();
+        assert_eq!(
+            opened.request.params.unwrap().get(),
+            r#"{"inputResponses":{}}"#
+        );
+    }
+
+    #[test]
+    fn flaws_are_named() {
+        let table = [
+            ("[]".to_owned(), Flaw::Params),
+            ("{}".to_owned(), Flaw::NoMeta),
+            (r#"{"_meta":null}"#.to_owned(), Flaw::NoMeta),
+            (
+                r#"{"_meta":{}}"#.to_owned(),
+                Flaw::Missing(meta::PROTOCOL_VERSION),
+            ),
+            (
+                r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":7}}"#.to_owned(),
+                Flaw::Invalid(meta::PROTOCOL_VERSION),
+            ),
+            (
+                r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"x"}}"#.to_owned(),
+                Flaw::Missing(meta::CLIENT_CAPABILITIES),
+            ),
+            (
+                format!(r#"{{"_meta":{{{META},"io.modelcontextprotocol/logLevel":"loud"}}}}"#),
+                Flaw::Invalid(meta::LOG_LEVEL),
+            ),
+            (
+                format!(r#"{{"inputResponses":null,"_meta":{{{META}}}}}"#),
+                Flaw::InputResponses,
+            ),
+            (
+                format!(r#"{{"inputResponses":{{"k":1}},"_meta":{{{META}}}}}"#),
+                Flaw::InputResponses,
+            ),
+            (
+                format!(r#"{{"requestState":{{}},"_meta":{{{META}}}}}"#),
+                Flaw::RequestState,
+            ),
+        ];
+        for (params, flaw) in table {
+            assert_eq!(open("tools/call", &params).err(), Some(flaw), "{params}");
+        }
+    }
+
+    #[test]
+    fn only_the_meta_of_the_params_names_a_version() {
+        let named = |text: &str| {
+            let raw = RawValue::from_string(text.to_owned()).unwrap();
+            names_version(Some(&raw))
+        };
+        assert!(named(&format!(r#"{{"_meta":{{{META}}}}}"#)));
+        assert!(!named(&format!(
+            r#"{{"arguments":{{"_meta":{{{META}}}}}}}"#
+        )));
+        assert!(!named("{}"));
+        assert!(!names_version(None));
+    }
+}

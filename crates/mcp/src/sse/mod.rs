@@ -1,0 +1,7 @@
+//! Server-sent events, the framing of streamable HTTP answers, in both directions.
+
+mod encode;
+mod parse;
+
+pub use encode::encode_event;
+pub use parse::{Event, EventParser, EventTooLarge};

@@ -1,0 +1,242 @@
+//! The transport of 2024-11-05, asked for or found out.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use futures_util::{StreamExt, stream};
+use mcp::client::{
+    Client, CloseReason, ConnectError, Era, EventStreamError, HttpTransport, Origin, RequestError,
+    RequestOptions,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::support::{
+    Heard, Seen, Server, deadline, eventually, hello_in, initialize_result, options, recorder,
+    response, sse_answer,
+};
+
+/// Where the server writes its events; gone when the stream is to end.
+type Stream = Arc<Mutex<Option<mpsc::Sender<String>>>>;
+
+/// A server of 2024-11-05 whose messages go to `endpoint`.
+async fn server(stream: Stream, endpoint: &'static str) -> Server {
+    Server::start(move |seen| match (&seen.http_method, seen.path.as_str()) {
+        (&Method::GET, "/mcp") => open(&stream, endpoint),
+        (&Method::POST, "/messages") => {
+            take(&stream, seen);
+            StatusCode::ACCEPTED.into_response()
+        }
+        _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+    })
+    .await
+}
+
+fn open(stream: &Stream, endpoint: &str) -> Response {
+    let (sender, receiver) = mpsc::channel::<String>(64);
+    let first = format!(": hello\n\nevent: endpoint\ndata: {endpoint}\n\n");
+    *stream.lock().unwrap() = Some(sender);
+    let later = stream::unfold(receiver, async |mut receiver| {
+        Some((receiver.recv().await?, receiver))
+    });
+    let text = stream::iter([first]).chain(later);
+    sse_answer(Body::from_stream(text.map(Ok::<_, std::io::Error>)))
+}
+
+fn take(stream: &Stream, seen: &Seen) {
+    let result = match seen.message["method"].as_str() {
+        Some("initialize") => {
+            let mut result = initialize_result();
+            result["protocolVersion"] = json!("2024-11-05");
+            result
+        }
+        Some("echo") => seen.message["params"].clone(),
+        _ => return,
+    };
+    say(stream, &response(seen.id(), &result));
+}
+
+fn say(stream: &Stream, message: &Value) {
+    let event = format!("event: message\ndata: {message}\n\n");
+    let stream = stream.lock().unwrap();
+    stream.as_ref().unwrap().try_send(event).unwrap();
+}
+
+async fn connect(server: &Server) -> Result<Client, ConnectError> {
+    let mut endpoint = server.endpoint();
+    endpoint.transport = HttpTransport::Sse;
+    Client::connect_http(endpoint, hello_in(None), ()).await
+}
+
+#[tokio::test]
+async fn answers_come_on_the_stream_and_messages_go_where_it_says() {
+    deadline(async {
+        let stream = Stream::default();
+        let server = server(Arc::clone(&stream), "/messages?session=7").await;
+        let mut endpoint = server.endpoint();
+        endpoint.transport = HttpTransport::Sse;
+        let authorization = "Bearer token".parse().unwrap();
+        endpoint.headers.insert("authorization", authorization);
+        let (events, mut heard) = recorder();
+        let client = Client::connect_http(endpoint, hello_in(None), events)
+            .await
+            .unwrap();
+        assert_eq!(client.era(), Era::Legacy);
+        assert_eq!(client.handshake().protocol.as_str(), "2024-11-05");
+        let params = crate::support::raw(r#"{"a":1}"#);
+        let echoed = client.request("echo", Some(params), options()).await;
+        assert_eq!(echoed.unwrap().get(), r#"{"a":1}"#);
+
+        say(
+            &stream,
+            &json!({"jsonrpc": "2.0", "method": "notifications/message"}),
+        );
+        let notified = heard.recv().await;
+        assert!(matches!(
+            notified,
+            Some(Heard::Notification(_, Origin::Connection))
+        ));
+        say(
+            &stream,
+            &json!({"jsonrpc": "2.0", "id": "q", "method": "ask", "params": {"b": 2}}),
+        );
+        eventually("the server's request is answered", || {
+            server.count(|seen| seen.message["result"] == json!({"b": 2})) == 1
+        })
+        .await;
+        assert!(server.seen().iter().all(|seen| {
+            seen.header("authorization") == Some("Bearer token")
+                && seen.header("mcp-session-id").is_none()
+        }));
+        let asked = server
+            .seen()
+            .into_iter()
+            .map(|seen| seen.message["method"].clone());
+        let asked: Vec<_> = asked.filter(|method| !method.is_null()).collect();
+        assert_eq!(asked, ["initialize", "notifications/initialized", "echo"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_messages_at_its_address_is_tried_like_this() {
+    for era in [None, Some(Era::Legacy)] {
+        deadline(async {
+            let server = server(Stream::default(), "messages").await;
+            let connecting = Client::connect_http(server.endpoint(), hello_in(era), ());
+            let client = connecting.await.unwrap();
+            let result = client.request("echo", Some(crate::support::raw("{}")), options());
+            assert_eq!(result.await.unwrap().get(), "{}");
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_is_announced() {
+    deadline(async {
+        let server = server(Stream::default(), "/messages").await;
+        let client = connect(&server).await.unwrap();
+        let brief = RequestOptions {
+            timeout: Some(Duration::from_millis(50)),
+            ..options()
+        };
+        let outcome = client.request("slow", None, brief).await;
+        assert!(matches!(outcome, Err(RequestError::Timeout { .. })));
+        eventually("the server heard of it", || {
+            server.count(|seen| seen.is("notifications/cancelled")) == 1
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_end_of_the_stream_is_the_end_of_the_connection() {
+    deadline(async {
+        let stream = Stream::default();
+        let server = server(Arc::clone(&stream), "/messages").await;
+        let client = connect(&server).await.unwrap();
+        let calling = client.request("slow", None, options());
+        let ending = async {
+            eventually("the call arrived", || {
+                server.count(|seen| seen.is("slow")) == 1
+            })
+            .await;
+            stream.lock().unwrap().take();
+        };
+        let (outcome, ()) = tokio::join!(calling, ending);
+        assert!(
+            matches!(outcome, Err(RequestError::Closed(_))),
+            "{outcome:?}"
+        );
+        assert!(matches!(*client.closed().await, CloseReason::Ended { .. }));
+        let later = client.notify("notifications/x", None).await;
+        assert!(matches!(later, Err(RequestError::Closed(_))));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn closing_hangs_up() {
+    deadline(async {
+        let stream = Stream::default();
+        let server = server(Arc::clone(&stream), "/messages").await;
+        let client = connect(&server).await.unwrap();
+        let sender = stream.lock().unwrap().take().unwrap();
+        client.close().await;
+        assert!(matches!(*client.closed().await, CloseReason::Requested));
+        sender.closed().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn messages_do_not_leave_the_origin() {
+    deadline(async {
+        for elsewhere in ["http://127.0.0.1:1/messages", "//example.com/messages"] {
+            let server = server(Stream::default(), elsewhere).await;
+            let failure = connect(&server).await.unwrap_err();
+            assert!(
+                matches!(
+                    failure,
+                    ConnectError::EventStream(EventStreamError::OtherOrigin { .. })
+                ),
+                "{failure:?}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_such_stream_is_told_apart() {
+    deadline(async {
+        let page = Server::start(|_| "hello".into_response()).await;
+        let failure = connect(&page).await.unwrap_err();
+        assert!(matches!(
+            failure,
+            ConnectError::EventStream(EventStreamError::NotAnEndpoint)
+        ));
+        let other = Server::start(|_| sse_answer("data: {}\n\n")).await;
+        let failure = connect(&other).await.unwrap_err();
+        assert!(matches!(
+            failure,
+            ConnectError::EventStream(EventStreamError::NotAnEndpoint)
+        ));
+        let empty = Server::start(|_| sse_answer("")).await;
+        let failure = connect(&empty).await.unwrap_err();
+        assert!(matches!(
+            failure,
+            ConnectError::EventStream(EventStreamError::Ended)
+        ));
+        let locked = Server::start(|_| StatusCode::UNAUTHORIZED.into_response()).await;
+        let failure = connect(&locked).await.unwrap_err();
+        assert_eq!(failure.http_status(), Some(StatusCode::UNAUTHORIZED));
+    })
+    .await;
+}

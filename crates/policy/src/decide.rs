@@ -1,0 +1,234 @@
+//! The one function that decides about a call.
+//!
+//! It is pure: what it needs is in its arguments, so a recorded call can be decided again under
+//! other rules and a test can ask about any combination.
+
+use crate::{
+    Annotations, DeclaredIntent, EffectiveTier, IntentDeclaration, LaneConflict, Reason, Refusal,
+    Rules, Tier, ToolId, ToolVariant, Unannotated, Warning,
+};
+
+/// Everything about a call that the decision depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    pub variant: ToolVariant,
+    pub tool: &'a ToolId,
+    /// `None` when the agent declared nothing at all.
+    pub intent: Option<&'a DeclaredIntent>,
+    pub annotations: Option<&'a Annotations>,
+    pub override_tier: Option<Tier>,
+    pub audited_tier: Option<Tier>,
+    /// Whether the operator does not take the server's word for what its tools do.
+    pub distrusted: bool,
+}
+
+/// What is to happen to a call, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    pub outcome: Outcome,
+    pub effective: EffectiveTier,
+    /// The steps that led to the outcome, in order.
+    pub reasons: Vec<Reason>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    Allow {
+        intent: IntentDeclaration,
+    },
+    Warn {
+        intent: IntentDeclaration,
+        warning: Warning,
+    },
+    Reject {
+        refusal: Refusal,
+        /// There when the intent held and the lane was refused.
+        intent: Option<IntentDeclaration>,
+    },
+}
+
+enum Lane {
+    Fits,
+    Cautious(Warning),
+    TooLax(LaneConflict),
+}
+
+/// Decides about a call: first whether the intent holds, then whether the lane suits the tool.
+pub fn decide(call: &Call<'_>, rules: &Rules) -> Decision {
+    let effective = EffectiveTier::resolve(
+        call.override_tier,
+        call.annotations,
+        call.audited_tier,
+        rules.unannotated,
+    );
+    let effective = if call.distrusted {
+        effective.distrusting(call.audited_tier)
+    } else {
+        effective
+    };
+    let mut reasons = Vec::with_capacity(4);
+    let outcome = match IntentDeclaration::check(call.intent, call.variant, rules.mode) {
+        Ok(intent) => {
+            reasons.push(intent_reason(call));
+            judge_lane(call, *rules, effective, intent, &mut reasons)
+        }
+        Err(refusal) => {
+            reasons.push(Reason::IntentRefused(refusal.code));
+            let refusal = with_call_details(refusal, call, *rules, effective);
+            Outcome::Reject {
+                refusal,
+                intent: None,
+            }
+        }
+    };
+    Decision {
+        outcome,
+        effective,
+        reasons,
+    }
+}
+
+fn intent_reason(call: &Call<'_>) -> Reason {
+    if call
+        .intent
+        .is_some_and(|intent| intent.operation_type.is_some())
+    {
+        Reason::OperationTypeMatches(call.variant)
+    } else {
+        Reason::OperationTypeInferred(call.variant)
+    }
+}
+
+fn judge_lane(
+    call: &Call<'_>,
+    rules: Rules,
+    effective: EffectiveTier,
+    intent: IntentDeclaration,
+    reasons: &mut Vec<Reason>,
+) -> Outcome {
+    let malformed = call
+        .annotations
+        .map_or(&[][..], |annotations| &annotations.malformed);
+    reasons.extend(malformed.iter().copied().map(Reason::HintIgnored));
+    reasons.push(Reason::Tier(effective));
+    match compare_lane(call, rules, effective, reasons) {
+        Lane::Fits => Outcome::Allow { intent },
+        Lane::Cautious(warning) => Outcome::Warn { intent, warning },
+        Lane::TooLax(conflict) if binds(effective, rules) => {
+            let refusal = with_call_details(Refusal::from(&conflict), call, rules, effective);
+            Outcome::Reject {
+                refusal,
+                intent: Some(intent),
+            }
+        }
+        Lane::TooLax(conflict) => {
+            reasons.push(Reason::NotStrict);
+            Outcome::Warn {
+                intent,
+                warning: Warning::LaneTooLax(conflict),
+            }
+        }
+    }
+}
+
+fn compare_lane(
+    call: &Call<'_>,
+    rules: Rules,
+    effective: EffectiveTier,
+    reasons: &mut Vec<Reason>,
+) -> Lane {
+    let variant = call.variant;
+    let call_with = effective.laxest_variant(rules.unannotated);
+    if variant < call_with {
+        reasons.push(match effective {
+            EffectiveTier::Unannotated => Reason::UnannotatedDenied,
+            _ => Reason::LaneTooLax { variant, call_with },
+        });
+        let tool = call.tool.clone();
+        return Lane::TooLax(LaneConflict {
+            tool,
+            variant,
+            effective,
+            call_with,
+        });
+    }
+    if variant == ToolVariant::Destructive {
+        reasons.push(Reason::StrictestLane);
+        return Lane::Fits;
+    }
+    match effective.tier() {
+        None => {
+            reasons.push(Reason::UnannotatedTrusted);
+            Lane::Fits
+        }
+        Some(tier) if variant == call_with => {
+            reasons.push(Reason::LaneFits { variant, tier });
+            Lane::Fits
+        }
+        Some(tier) => {
+            reasons.push(Reason::LaneStricterThanNeeded { variant, tier });
+            Lane::Cautious(Warning::OverlyCautious {
+                tool: call.tool.clone(),
+                effective,
+            })
+        }
+    }
+}
+
+/// Whether a lane that is too lax is refused. Strictness is about how far servers, and the auditor
+/// in their place, are believed; what the operator set always binds.
+fn binds(effective: EffectiveTier, rules: Rules) -> bool {
+    match effective {
+        EffectiveTier::Override(_) => true,
+        EffectiveTier::Unannotated => rules.unannotated == Unannotated::Deny,
+        EffectiveTier::Declared(_) | EffectiveTier::Audited(_) => rules.strict_server_validation,
+    }
+}
+
+fn with_call_details(
+    refusal: Refusal,
+    call: &Call<'_>,
+    rules: Rules,
+    effective: EffectiveTier,
+) -> Refusal {
+    refusal
+        .with("tool", call.tool.as_str())
+        .with("tool_variant", call.variant.as_str())
+        .with("effective_tier", effective.tier().map(Tier::as_str))
+        .with("provenance", effective.provenance().as_str())
+        .with("call_with", effective.call_with(rules.unannotated).as_str())
+}
+
+impl Decision {
+    /// The intent to act on and to record, when it held.
+    pub fn intent(&self) -> Option<&IntentDeclaration> {
+        match &self.outcome {
+            Outcome::Allow { intent } | Outcome::Warn { intent, .. } => Some(intent),
+            Outcome::Reject { intent, .. } => intent.as_ref(),
+        }
+    }
+
+    pub fn warning(&self) -> Option<&Warning> {
+        match &self.outcome {
+            Outcome::Warn { warning, .. } => Some(warning),
+            Outcome::Allow { .. } | Outcome::Reject { .. } => None,
+        }
+    }
+
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match &self.outcome {
+            Outcome::Reject { refusal, .. } => Some(refusal),
+            Outcome::Allow { .. } | Outcome::Warn { .. } => None,
+        }
+    }
+}
+
+impl Outcome {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Allow { .. } => "allow",
+            Self::Warn { .. } => "warn",
+            Self::Reject { .. } => "reject",
+        }
+    }
+}

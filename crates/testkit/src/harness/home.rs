@@ -1,0 +1,157 @@
+//! A person's home: a temporary directory, a config in it, and the binary run from there.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+use crate::upstream::script::Script;
+use crate::upstream::stdio::StdioUpstream;
+use crate::upstream::upstream_program;
+
+/// How long one command may take.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// A home directory that is removed at the end of the test.
+#[derive(Debug)]
+pub struct Home {
+    folder: TempDir,
+    binary: PathBuf,
+}
+
+/// What a command left behind.
+#[derive(Debug)]
+pub struct Output {
+    pub stdout: String,
+    pub stderr: String,
+    pub code: i32,
+}
+
+/// What a command reads from its stdin.
+#[derive(Debug, Clone, Copy)]
+pub enum Stdin<'a> {
+    Empty,
+    Text(&'a str),
+}
+
+impl Home {
+    /// An empty home for the program at `binary`.
+    pub fn new(binary: &Path) -> Self {
+        Self {
+            // Short, because the path of a Unix socket must be.
+            folder: tempfile::Builder::new()
+                .prefix("mcp")
+                .tempdir()
+                .expect("a temporary directory"),
+            binary: binary.to_owned(),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where the config is looked for when no flag says otherwise.
+    pub fn config_file(&self) -> PathBuf {
+        self.path().join(".mcpproxy/mcp_config.json")
+    }
+
+    pub fn write_config(&self, config: &Value) {
+        self.write_config_text(&config.to_string());
+    }
+
+    /// Replaces the config as editors do: a new file that takes the place of the old.
+    pub fn write_config_text(&self, text: &str) {
+        let file = self.config_file();
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        let new = file.with_extension("new");
+        std::fs::write(&new, text).expect("the config can be written");
+        std::fs::rename(new, file).expect("the config can be replaced");
+    }
+
+    /// Puts a scripted upstream into this home.
+    pub fn upstream(&self, name: &str, script: &Script) -> StdioUpstream {
+        StdioUpstream::place(upstream_program(&self.binary), self.path(), name, script)
+    }
+
+    /// Runs the binary with these arguments.
+    pub async fn cli<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Output {
+        self.cli_with(arguments, Stdin::Empty, &[]).await
+    }
+
+    /// Like [`Home::cli`], with something on stdin and more in the environment.
+    pub async fn cli_with<I: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = I>,
+        stdin: Stdin<'_>,
+        environment: &[(&str, &str)],
+    ) -> Output {
+        let mut command = self.command();
+        command.args(arguments).envs(environment.iter().copied());
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary can be run");
+        let mut pipe = child.stdin.take().expect("stdin is piped");
+        if let Stdin::Text(text) = stdin {
+            // A command that does not read its stdin closes it, which is its right.
+            let _ = pipe.write_all(text.as_bytes()).await;
+        }
+        drop(pipe);
+        let output = tokio::time::timeout(DEADLINE, child.wait_with_output())
+            .await
+            .expect("the command ends in time")
+            .expect("the command can be waited for");
+        Output {
+            stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+            code: output.status.code().unwrap_or(-1),
+        }
+    }
+
+    /// The binary in this home, with nothing of the surrounding environment but the search path.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the program under test is killed when its handle is dropped"
+    )]
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        command
+            .env_clear()
+            .env("HOME", self.path())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .current_dir(self.path())
+            .kill_on_drop(true);
+        command
+    }
+}
+
+impl Output {
+    /// The output of a command that has to succeed.
+    #[track_caller]
+    pub fn succeeded(&self) -> &Self {
+        self.ended_with(0)
+    }
+
+    /// The output of a command that has to end with this code.
+    #[track_caller]
+    pub fn ended_with(&self, code: i32) -> &Self {
+        let Self { stdout, stderr, .. } = self;
+        assert_eq!(self.code, code, "stdout: {stdout}\nstderr: {stderr}");
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error} in {}", self.stdout))
+    }
+}

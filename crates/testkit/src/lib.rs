@@ -1,0 +1,24 @@
+//! A scriptable upstream, and a harness that starts the real binary in front of it.
+//!
+//! A test says what its upstream does ([`Script`]), starts a daemon ([`TestDaemon`]) and talks to
+//! it as a client does: over MCP ([`Session`], or rmcp), or through the command line ([`Home`]).
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "whatever goes wrong in the kit has to fail the test that uses it, on the spot"
+)]
+
+mod harness;
+mod upstream;
+
+pub use harness::client::{Client, connect};
+pub use harness::daemon::TestDaemon;
+pub use harness::home::{Home, Output, Stdin};
+pub use harness::process;
+pub use harness::session::{Answer, Refusal, Reply, Session, http_client};
+pub use harness::wait::{DEADLINE, wait_for, wait_until};
+pub use upstream::http::HttpUpstream;
+pub use upstream::record::{Event, Record};
+pub use upstream::script::{Behaviour, HttpScript, Outcome, Script, Start, Tool, Wire};
+pub use upstream::stdio::{StdioUpstream, serve as serve_stdio, wait_for_ever};
+pub use upstream::upstream_program;

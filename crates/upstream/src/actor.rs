@@ -1,0 +1,201 @@
+//! The life of one upstream: connect, list, serve, lose, wait, connect again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use config::ServerConfig;
+use mcp::client::Client;
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::backoff;
+use crate::connect::{Connected, Listener, Surroundings, connect};
+use crate::failure::ConnectFailure;
+use crate::listing::list_tools;
+use crate::state::{ServerIdentity, State, Status, ToolList};
+use crate::stderr::StderrLog;
+
+/// Announcements of changed tools that come this close together are answered by one listing.
+const COALESCE: Duration = Duration::from_millis(200);
+
+/// How often the tools are listed anyway, for servers that never announce a change. It also
+/// notices an HTTP server that went away without a word.
+const REFRESH: Duration = Duration::from_mins(5);
+
+/// What can be asked of a running actor.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Drop the connection, if any, and connect at once.
+    Restart,
+    /// End for good.
+    Stop,
+}
+
+pub(crate) struct Actor {
+    pub server: ServerConfig,
+    pub surroundings: Surroundings,
+    pub log: StderrLog,
+    pub status: watch::Sender<Arc<Status>>,
+    pub changed: watch::Sender<u64>,
+    pub client: Arc<ArcSwapOption<Client>>,
+    pub commands: mpsc::Receiver<Command>,
+}
+
+/// Why a connection is no longer served.
+enum Ended {
+    Lost(ConnectFailure),
+    Asked(Command),
+}
+
+// === impl Actor ===
+
+impl Actor {
+    pub(crate) async fn run(mut self) {
+        let mut attempt = 0;
+        loop {
+            self.publish(|status| status.state = State::Connecting);
+            let started = Instant::now();
+            let ended = self.live_once().await;
+            if started.elapsed() >= backoff::STEADY {
+                attempt = 0;
+            }
+            let command = match ended {
+                Ended::Asked(command) => Some(command),
+                Ended::Lost(failure) => {
+                    attempt += 1;
+                    self.wait_after(&failure, attempt).await
+                }
+            };
+            match command {
+                None => {}
+                Some(Command::Restart) => attempt = 0,
+                Some(Command::Stop) => break,
+            }
+        }
+        self.publish(|status| {
+            status.state = State::Stopped;
+            status.stale = true;
+        });
+    }
+
+    /// One connection from its start to its end.
+    async fn live_once(&mut self) -> Ended {
+        let tools_changed = Arc::new(Notify::new());
+        let listener = Listener {
+            tools_changed: Arc::clone(&tools_changed),
+        };
+        let connecting = connect(&self.server, &self.surroundings, &self.log, listener);
+        let connected = tokio::select! {
+            connected = connecting => connected,
+            command = next_command(&mut self.commands) => return Ended::Asked(command),
+        };
+        let Connected { client, child } = match connected {
+            Ok(connected) => connected,
+            Err(failure) => return Ended::Lost(failure),
+        };
+        let pid = child.as_ref().and_then(crate::process::ChildGroup::id);
+        let ended = self.serve(&client, pid, &tools_changed).await;
+        self.client.store(None);
+        self.publish(|status| {
+            status.stale = true;
+            status.pid = None;
+        });
+        client.close().await;
+        if let Some(child) = child {
+            child.stop().await;
+        }
+        ended
+    }
+
+    async fn serve(&mut self, client: &Client, pid: Option<u32>, tools_changed: &Notify) -> Ended {
+        let handshake = client.handshake();
+        let identity = ServerIdentity {
+            name: handshake.server.name.clone(),
+            version: handshake.server.version.clone(),
+            protocol: handshake.protocol,
+        };
+        let first_listing = self.relist(client);
+        let listed = tokio::select! {
+            listed = first_listing => listed,
+            reason = client.closed() => return Ended::Lost(ConnectFailure::Lost(reason)),
+        };
+        if let Err(failure) = listed {
+            return Ended::Lost(failure);
+        }
+        self.client.store(Some(Arc::new(client.clone())));
+        self.publish(|status| {
+            status.state = State::Ready;
+            status.server = Some(identity);
+            status.pid = pid;
+            status.connections += 1;
+        });
+        let tools = self.status.borrow().tools.all().len();
+        tracing::info!(server = %self.server.name, tools, "upstream ready");
+        let interval = self.server.refresh_interval.unwrap_or(REFRESH);
+        loop {
+            tokio::select! {
+                reason = client.closed() => return Ended::Lost(ConnectFailure::Lost(reason)),
+                command = next_command(&mut self.commands) => return Ended::Asked(command),
+                () = tools_changed.notified() => tokio::time::sleep(COALESCE).await,
+                () = tokio::time::sleep(interval) => {}
+            }
+            // A failed listing keeps the tools that are known; a lost connection shows by itself.
+            if let Err(error) = self.relist(client).await {
+                let error = crate::failure::chain(&error);
+                tracing::warn!(server = %self.server.name, error, "tools could not be listed again");
+            }
+        }
+    }
+
+    async fn relist(&self, client: &Client) -> Result<(), ConnectFailure> {
+        let tools = list_tools(client, &self.server.name, self.server.timeout).await?;
+        self.publish(|status| {
+            // An unchanged list keeps its identity, so that nobody downstream indexes it again.
+            if !status.tools.is_same_as(&tools) {
+                status.tools = ToolList::new(tools);
+            }
+            status.stale = false;
+        });
+        Ok(())
+    }
+
+    /// Tells of the failure and waits until it makes sense to try again, or somebody asks.
+    async fn wait_after(&mut self, failure: &ConnectFailure, attempt: u32) -> Option<Command> {
+        let failure = failure.describe(&self.server.name);
+        let server = &self.server.name;
+        if failure.permanent {
+            tracing::error!(%server, error = failure.message, advice = failure.advice, "upstream failed");
+            self.publish(|status| status.state = State::Failed { failure });
+            return Some(next_command(&mut self.commands).await);
+        }
+        let pause = backoff::pause(attempt, backoff::jitter());
+        tracing::warn!(
+            %server,
+            error = failure.message,
+            attempt,
+            retry_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
+            "upstream not connected"
+        );
+        self.publish(|status| {
+            status.state = State::Waiting {
+                failure,
+                attempt,
+                retry_at: Instant::now() + pause,
+            };
+        });
+        tokio::time::timeout(pause, next_command(&mut self.commands))
+            .await
+            .ok()
+    }
+
+    fn publish(&self, change: impl FnOnce(&mut Status)) {
+        self.status
+            .send_modify(|status| change(Arc::make_mut(status)));
+        self.changed.send_modify(|count| *count += 1);
+    }
+}
+
+/// A dropped handle is as good as a request to stop.
+async fn next_command(commands: &mut mpsc::Receiver<Command>) -> Command {
+    commands.recv().await.unwrap_or(Command::Stop)
+}

@@ -1,0 +1,160 @@
+//! Why an upstream is not connected, whether trying again can help, and what a person can do.
+
+use std::fmt;
+
+use config::ResolveError;
+use mcp::client::{CloseReason, ConnectError, RequestError};
+use policy::ServerName;
+
+use crate::process::SpawnError;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectFailure {
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    #[error("the transport `sse` of 2024-11-05 is not spoken yet")]
+    UnsupportedTransport,
+    #[error("the address is not a URL")]
+    Url(#[source] url::ParseError),
+    #[error("header `{name}` is not valid")]
+    Header { name: String, source: http::Error },
+    #[error("cannot set up HTTP")]
+    HttpSetup(#[source] reqwest::Error),
+    #[error("the server did not say hello")]
+    Handshake(#[source] ConnectError),
+    #[error("the server did not say hello within {} s", .0.as_secs())]
+    HandshakeTimeout(std::time::Duration),
+    #[error("the process ended with {status}{}", LastWords(.stderr))]
+    Exited {
+        status: std::process::ExitStatus,
+        stderr: Vec<String>,
+    },
+    #[error("the tools could not be listed")]
+    Listing(#[from] ListingError),
+    #[error("the connection was lost")]
+    Lost(std::sync::Arc<CloseReason>),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ListingError {
+    #[error("tools/list failed")]
+    Request(#[source] RequestError),
+    #[error("the answer to tools/list is not a list of tools")]
+    Shape(#[source] serde_json::Error),
+    #[error("the server announces more than {limit} tools")]
+    TooMany { limit: usize },
+    #[error("the server gives the same cursor again and again")]
+    CursorLoop,
+}
+
+/// A failure as it is shown: what, why, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What happened, with its causes, in one line.
+    pub message: String,
+    /// What to do about it.
+    pub advice: String,
+    /// Whether trying again without a change is pointless.
+    pub permanent: bool,
+}
+
+struct LastWords<'a>(&'a [String]);
+
+// === impl ConnectFailure ===
+
+impl ConnectFailure {
+    /// The HTTP status behind it, if there is one.
+    fn status(&self) -> Option<u16> {
+        let status = match self {
+            Self::Handshake(error) => error.http_status(),
+            Self::Listing(ListingError::Request(error)) => error.http_status(),
+            _ => None,
+        };
+        status.map(|status| status.as_u16())
+    }
+
+    pub(crate) fn describe(&self, server: &ServerName) -> Failure {
+        let (permanent, advice) = self.verdict(server);
+        Failure {
+            message: chain(self),
+            advice,
+            permanent,
+        }
+    }
+
+    fn verdict(&self, server: &ServerName) -> (bool, String) {
+        let entry = format!("mcpServers.{server}");
+        match (self, self.status()) {
+            (Self::Spawn(SpawnError::NotFound { command }), _) => (
+                true,
+                format!("install `{command}` or correct {entry}.command, then restart {server}"),
+            ),
+            (Self::Spawn(SpawnError::NotExecutable { path }), _) => (
+                true,
+                format!("run `chmod +x {}`, then restart {server}", path.display()),
+            ),
+            (Self::Resolve(_), _) => (
+                true,
+                format!("set the variable where mcpproxy is started, or correct {entry}"),
+            ),
+            (Self::Url(_), _) => (true, format!("correct {entry}.url")),
+            (Self::Header { .. }, _) => (true, format!("correct {entry}.headers")),
+            (Self::UnsupportedTransport, _) => (
+                true,
+                format!("use the server's streamable HTTP address in {entry}.url"),
+            ),
+            (_, Some(401)) => (
+                true,
+                format!("the server wants credentials: set {entry}.headers.Authorization"),
+            ),
+            (_, Some(403)) => (
+                true,
+                format!("the credentials in {entry}.headers are not allowed to use this server"),
+            ),
+            (_, Some(404 | 410)) => (
+                true,
+                format!("there is no MCP server at this address: correct {entry}.url"),
+            ),
+            (Self::Exited { .. }, _) => (
+                false,
+                format!(
+                    "see why with `mcpproxy upstream logs {server}`; it is tried again by itself"
+                ),
+            ),
+            _ => (false, "it is tried again by itself".to_owned()),
+        }
+    }
+}
+
+/// An error and its causes in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Some errors repeat their cause in their own text.
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+impl fmt::Display for LastWords<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => Ok(()),
+            lines => write!(formatter, "; it last wrote: {}", lines.join(" | ")),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}; {}", self.message, self.advice)
+    }
+}

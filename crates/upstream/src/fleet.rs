@@ -1,0 +1,100 @@
+//! All upstreams, kept in step with the config.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use config::ServerConfig;
+use futures_util::future::join_all;
+use policy::ServerName;
+use tokio::sync::{Mutex, watch};
+use tokio_util::task::TaskTracker;
+
+use crate::connect::Surroundings;
+use crate::handle::Upstream;
+
+type ByName = BTreeMap<ServerName, Arc<Upstream>>;
+
+#[derive(Debug)]
+pub struct Fleet {
+    surroundings: Surroundings,
+    upstreams: ArcSwap<ByName>,
+    /// Counts up whenever any upstream's status changes, or there is one more or less.
+    changed: watch::Sender<u64>,
+    /// One change of the fleet at a time.
+    applying: Mutex<()>,
+    /// Upstreams that were taken out and are still ending.
+    leaving: TaskTracker,
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    pub fn new(surroundings: Surroundings) -> Self {
+        Self {
+            surroundings,
+            upstreams: ArcSwap::default(),
+            changed: watch::Sender::new(0),
+            applying: Mutex::new(()),
+            leaving: TaskTracker::new(),
+        }
+    }
+
+    pub fn get(&self, name: &ServerName) -> Option<Arc<Upstream>> {
+        self.upstreams.load().get(name).cloned()
+    }
+
+    /// All upstreams, by name.
+    pub fn all(&self) -> Vec<Arc<Upstream>> {
+        self.upstreams.load().values().cloned().collect()
+    }
+
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Counts the changes so far.
+    pub fn version(&self) -> u64 {
+        *self.changed.borrow()
+    }
+
+    /// Makes the fleet what the config says. Upstreams whose entry did not change are not touched;
+    /// nothing here waits for a server.
+    pub async fn apply(&self, servers: &[ServerConfig]) {
+        let _one_at_a_time = self.applying.lock().await;
+        let mut old = ByName::clone(&self.upstreams.load());
+        let mut new = ByName::new();
+        for server in servers {
+            let upstream = match old.remove(&server.name) {
+                Some(running) if running.config() == server => running,
+                outdated => {
+                    if let Some(outdated) = outdated {
+                        self.retire(outdated);
+                    }
+                    let changed = self.changed.clone();
+                    let surroundings = self.surroundings.clone();
+                    Arc::new(Upstream::start(server.clone(), surroundings, changed))
+                }
+            };
+            new.insert(server.name.clone(), upstream);
+        }
+        for removed in old.into_values() {
+            self.retire(removed);
+        }
+        self.upstreams.store(Arc::new(new));
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Ends every upstream and waits until all processes are gone.
+    pub async fn shutdown(&self) {
+        let _one_at_a_time = self.applying.lock().await;
+        let all = self.upstreams.swap(Arc::default());
+        join_all(all.values().map(|upstream| upstream.stop())).await;
+        self.leaving.close();
+        self.leaving.wait().await;
+    }
+
+    fn retire(&self, upstream: Arc<Upstream>) {
+        self.leaving.spawn(async move { upstream.stop().await });
+    }
+}
