@@ -224,7 +224,7 @@ async fn a_record_that_was_slipped_in_is_noticed() {
     change(
         folder.path(),
         "CREATE TEMP TABLE copy AS SELECT * FROM records ORDER BY id LIMIT 1;
-         UPDATE copy SET id = id + 1;
+         UPDATE copy SET id = id - 1;
          INSERT INTO records SELECT * FROM copy;",
     );
     let broken = verify(folder.path(), None).await.broken.unwrap();
