@@ -1,5 +1,7 @@
 //! The command line: clap types and nothing else.
 
+mod upstream;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -7,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use jiff::Timestamp;
 use policy::{DataSensitivity, OperationType, Tier};
 
+pub(crate) use self::upstream::UpstreamCommand;
 use crate::printer::Format;
 use crate::time::parse_time;
 
@@ -75,6 +78,9 @@ pub(crate) enum Command {
     /// Look at what happened
     #[command(subcommand)]
     Activity(ActivityCommand),
+    /// Manage the MCP servers behind mcpproxy
+    #[command(subcommand)]
+    Upstream(UpstreamCommand),
     /// Look at the config file
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -59,6 +59,7 @@ async fn run(cli: Cli) -> Outcome {
         Command::Tools(command) => commands::tools::run(command, &settings, &printer).await,
         Command::Audit(args) => commands::audit::run(args, &settings, &printer).await,
         Command::Activity(command) => commands::activity::run(command, &settings, &printer).await,
+        Command::Upstream(command) => commands::upstream::run(command, &settings, &printer).await,
         Command::Config(command) => commands::config::run(&command, &settings, &printer),
         Command::Status => commands::status::run(&settings, &printer).await,
         Command::DemoServer { store } => commands::demo_server::run(store).await,

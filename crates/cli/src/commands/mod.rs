@@ -10,6 +10,7 @@ pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod stdio;
 pub(crate) mod tools;
+pub(crate) mod upstream;
 
 use mcp::RawValue;
 use serde_json::Value;

@@ -12,6 +12,8 @@ mod cli_config;
 #[cfg(test)]
 mod cli_tools;
 #[cfg(test)]
+mod cli_upstream;
+#[cfg(test)]
 mod first_run;
 #[cfg(test)]
 mod functional_requirements;

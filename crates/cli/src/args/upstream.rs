@@ -1,0 +1,10 @@
+//! `mcpproxy upstream …`: clap types and nothing else.
+
+use clap::Subcommand;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UpstreamCommand {
+    /// List the servers: how they are, what they offer, and what to do about those that fail
+    #[command(visible_alias = "ls")]
+    List,
+}
