@@ -8,6 +8,7 @@
     reason = "whatever goes wrong in the kit has to fail the test that uses it, on the spot"
 )]
 
+pub mod conformance;
 mod harness;
 mod upstream;
 

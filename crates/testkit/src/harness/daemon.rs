@@ -122,6 +122,15 @@ impl TestDaemon {
         .await;
     }
 
+    /// Waits until an upstream is connected and its tools are known.
+    pub async fn wait_for_server(&self, name: &str) {
+        let what = format!("{name} is ready");
+        wait_until(&what, DEADLINE, async || {
+            self.api(&format!("/servers/{name}")).await["state"] == "ready"
+        })
+        .await;
+    }
+
     /// The `data` of an answer of the REST API, asked with the key of this daemon.
     pub async fn api(&self, path: &str) -> Value {
         let key = self.home.path().join(".mcpproxy/api_key");

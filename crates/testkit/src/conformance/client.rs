@@ -1,13 +1,7 @@
-//! A client for the protocol's conformance suite: it connects to the URL given as its last
-//! argument and uses everything the server there offers.
+//! A client for the suite's scenarios: it uses everything that the server at a URL offers, in the
+//! era that the server speaks.
 //!
-//! ```text
-//! conformance client --command target/debug/examples/conformance_client --requirements 2026-07-28
-//! ```
-//!
-//! The suite's scenarios for authorization are not for this client.
-
-use std::error::Error;
+//! The scenarios for authorization are not for this client.
 
 use mcp::client::{
     Client, Events, Hello, HttpEndpoint, Origin, RequestError, RequestOptions,
@@ -44,12 +38,9 @@ impl Events for Defaults {
     }
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let url = std::env::args().next_back().ok_or("no URL was given")?;
-    let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
-    let context: Value = serde_json::from_str(&context).unwrap_or_default();
-    // Only its absence would be an error.
+/// Connects and uses everything. `context` is what the suite says about the scenario.
+pub async fn use_everything(url: &str, context: &Value) -> anyhow::Result<()> {
+    // An error means that somebody was first.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder()
         .redirect(same_origin_redirects())
@@ -60,12 +51,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     hello.capabilities = to_raw_value(&json!({"elicitation": {"form": {"applyDefaults": true}}}))?;
     let endpoint = HttpEndpoint::new(url.parse()?, http);
     let client = Client::connect_http(endpoint, hello, Defaults).await?;
-    use_everything(&client, &context).await?;
+    let outcome = use_client(&client, context).await;
     client.close().await;
-    Ok(())
+    outcome
 }
 
-async fn use_everything(client: &Client, context: &Value) -> Result<(), Box<dyn Error>> {
+async fn use_client(client: &Client, context: &Value) -> anyhow::Result<()> {
     let handshake = client.handshake();
     let listed = request(client, "tools/list", json!({})).await?;
     let tools = listed["tools"].as_array().cloned().unwrap_or_default();
@@ -90,7 +81,7 @@ async fn use_everything(client: &Client, context: &Value) -> Result<(), Box<dyn 
 }
 
 /// A refusal is an answer too: not every server that lists a tool has it.
-async fn request(client: &Client, method: &str, params: Value) -> Result<Value, Box<dyn Error>> {
+async fn request(client: &Client, method: &str, params: Value) -> anyhow::Result<Value> {
     let params = to_raw_value(&params)?;
     let answering = client.request(method, Some(params), RequestOptions::default());
     match answering.await {

@@ -4,9 +4,10 @@ use mcp::ErrorObject;
 use mcp::server::RequestContext;
 use serde_json::{Value, json};
 
-use crate::fixture::{Answer, IMAGE, elicit};
+use super::answers::{Answer, IMAGE, text};
+use super::asking::elicit;
 
-pub(crate) fn list() -> Value {
+pub(super) fn list() -> Value {
     json!({"prompts": [
         prompt("test_simple_prompt", &[]),
         prompt("test_prompt_with_arguments", &["arg1", "arg2"]),
@@ -16,7 +17,7 @@ pub(crate) fn list() -> Value {
     ]})
 }
 
-pub(crate) async fn get(params: &Value, context: &RequestContext) -> Answer {
+pub(super) async fn get(params: &Value, context: &RequestContext) -> Answer {
     let argument = |name: &str| params["arguments"][name].as_str().unwrap_or_default();
     let contents = match params["name"].as_str().unwrap_or_default() {
         "test_simple_prompt" => vec![text("This is a simple prompt for testing.")],
@@ -66,8 +67,4 @@ fn prompt(name: &str, arguments: &[&str]) -> Value {
         .map(|name| json!({"name": name, "description": name, "required": true}))
         .collect();
     json!({"name": name, "description": name, "arguments": arguments})
-}
-
-fn text(text: &str) -> Value {
-    json!({"type": "text", "text": text})
 }

@@ -3,9 +3,9 @@
 use mcp::{ErrorObject, codes};
 use serde_json::{Value, json};
 
-use crate::fixture::{Answer, IMAGE};
+use super::answers::{Answer, IMAGE};
 
-pub(crate) fn list() -> Value {
+pub(super) fn list() -> Value {
     json!({"resources": [
         resource("test://static-text", "Static text", "text/plain"),
         resource("test://static-binary", "Static binary", "image/png"),
@@ -13,7 +13,7 @@ pub(crate) fn list() -> Value {
     ]})
 }
 
-pub(crate) fn templates() -> Value {
+pub(super) fn templates() -> Value {
     json!({"resourceTemplates": [{
         "uriTemplate": "test://template/{id}/data",
         "name": "Template",
@@ -22,7 +22,7 @@ pub(crate) fn templates() -> Value {
     }]})
 }
 
-pub(crate) fn read(params: &Value) -> Answer {
+pub(super) fn read(params: &Value) -> Answer {
     let uri = params["uri"].as_str().unwrap_or_default();
     let contents = match uri {
         "test://static-text" => json!({

@@ -1,0 +1,149 @@
+//! The rows of the table: what stands between the suite and the fixture, and what has to pass.
+
+use testkit::conformance::Eras;
+
+use crate::place::Place;
+use crate::suite::{Outcome, Revision, Suite};
+
+/// One row.
+#[derive(Debug)]
+pub(crate) struct Leg {
+    pub(crate) title: &'static str,
+    subject: Subject,
+    revisions: &'static [Revision],
+    /// The scored scenarios that cannot pass here, and why.
+    pub(crate) impossible: &'static [(&'static str, &'static str)],
+}
+
+/// What the suite looks at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Subject {
+    /// The fixture itself.
+    Fixture,
+    /// One upstream through the door for it.
+    Server(Transport, Eras),
+    /// Two upstreams through the door for all.
+    Direct,
+    /// The scripted client itself.
+    Client,
+    /// mcpproxy as a client, driven by the scripted one.
+    ProxiedClient,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Transport {
+    Http,
+    Stdio,
+    Sse,
+}
+
+#[derive(Debug)]
+pub(crate) struct LegResult {
+    pub(crate) leg: &'static Leg,
+    pub(crate) outcomes: Vec<(Revision, Outcome)>,
+}
+
+const BOTH: &[Revision] = &[Revision::Legacy, Revision::Modern];
+
+/// Every row, in the order they are shown.
+pub(crate) const LEGS: &[Leg] = &[
+    Leg::new("fixture without a proxy", Subject::Fixture, BOTH),
+    Leg::new(
+        "/mcp/server/{name}, HTTP upstream",
+        Subject::Server(Transport::Http, Eras::Both),
+        BOTH,
+    ),
+    Leg::new(
+        "/mcp/server/{name}, stdio upstream",
+        Subject::Server(Transport::Stdio, Eras::Both),
+        BOTH,
+    ),
+    Leg::new(
+        "/mcp/server/{name}, SSE upstream",
+        Subject::Server(Transport::Sse, Eras::Legacy),
+        BOTH,
+    ),
+    Leg::new("/mcp/direct, two upstreams", Subject::Direct, BOTH),
+    Leg::new(
+        "modern client, legacy-only HTTP upstream",
+        Subject::Server(Transport::Http, Eras::Legacy),
+        &[Revision::Modern],
+    ),
+    Leg::new(
+        "modern client, legacy-only stdio upstream",
+        Subject::Server(Transport::Stdio, Eras::Legacy),
+        &[Revision::Modern],
+    ),
+    Leg::new(
+        "legacy client, modern-only HTTP upstream",
+        Subject::Server(Transport::Http, Eras::Modern),
+        &[Revision::Legacy],
+    ),
+    Leg::new(
+        "legacy client, modern-only stdio upstream",
+        Subject::Server(Transport::Stdio, Eras::Modern),
+        &[Revision::Legacy],
+    ),
+    Leg::new("client without a proxy", Subject::Client, BOTH),
+    Leg::new("client leg", Subject::ProxiedClient, BOTH),
+];
+
+// === impl Leg ===
+
+impl Leg {
+    const fn new(title: &'static str, subject: Subject, revisions: &'static [Revision]) -> Self {
+        Self {
+            title,
+            subject,
+            revisions,
+            impossible: &[],
+        }
+    }
+
+    /// Sets up what stands in between and lets the suite judge it, revision by revision.
+    pub(crate) async fn run(&'static self, suite: &Suite) -> anyhow::Result<LegResult> {
+        let place = Place::of(self.subject).await?;
+        let mut outcomes = Vec::new();
+        for &revision in self.revisions {
+            let outcome = match &place {
+                Place::Server { url, .. } => suite.server(url, revision).await?,
+                Place::Client { command } => suite.client(command, revision).await?,
+            };
+            outcomes.push((revision, outcome));
+        }
+        Ok(LegResult {
+            leg: self,
+            outcomes,
+        })
+    }
+
+    pub(crate) fn reason(&self, scenario: &str) -> Option<&'static str> {
+        let mut impossible = self.impossible.iter();
+        let found = impossible.find(|(name, _)| *name == scenario);
+        found.map(|(_, reason)| *reason)
+    }
+
+    /// How many scenarios count, as the frozen lists of the suite have them.
+    pub(crate) fn scored(&self, revision: Revision) -> usize {
+        match (self.subject, revision) {
+            (Subject::Client | Subject::ProxiedClient, Revision::Legacy) => 4,
+            (Subject::Client | Subject::ProxiedClient, Revision::Modern) => 7,
+            (_, Revision::Legacy) => 30,
+            (_, Revision::Modern) => 37,
+        }
+    }
+}
+
+// === impl LegResult ===
+
+impl LegResult {
+    /// Whether all that counts was run, and passed where it could.
+    pub(crate) fn passed(&self) -> bool {
+        self.outcomes.iter().all(|(revision, outcome)| {
+            let mut scored = outcome.scored();
+            outcome.scored().count() == self.leg.scored(*revision)
+                && scored
+                    .all(|scenario| scenario.passed || self.leg.reason(&scenario.name).is_some())
+        })
+    }
+}

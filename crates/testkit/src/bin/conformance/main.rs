@@ -1,0 +1,61 @@
+//! `conformance --node NODE --suite SUITE [--only TEXT]`: judges the fixture, and mcpproxy in front
+//! of it, with the protocol's own conformance suite, and prints what came of it as a table.
+//!
+//! It fails when a scenario that counts does not pass and the protocol gives no reason why it
+//! could not. `scripts/conformance` installs what it needs and runs it.
+
+mod leg;
+mod place;
+mod prefix;
+mod report;
+mod suite;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use futures_util::{StreamExt, stream};
+
+use crate::leg::LEGS;
+use crate::suite::Suite;
+
+/// Legs at the same time; the suite spends most of its time waiting.
+const AT_ONCE: usize = 3;
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Node, 22 or newer.
+    #[arg(long)]
+    node: PathBuf,
+    /// The suite's script.
+    #[arg(long)]
+    suite: PathBuf,
+    /// Only the legs with this in their title.
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<ExitCode> {
+    let Arguments { node, suite, only } = Arguments::parse();
+    let suite = Suite {
+        node,
+        script: suite,
+    };
+    let legs: Vec<_> = LEGS
+        .iter()
+        .filter(|leg| leg.title.contains(&only))
+        .collect();
+    anyhow::ensure!(!legs.is_empty(), "no leg has '{only}' in its title");
+    let runs = stream::iter(legs.into_iter().map(|leg| leg.run(&suite)));
+    let runs: Vec<_> = runs.buffered(AT_ONCE).collect().await;
+    let results = runs.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    writeln!(std::io::stdout(), "{}", report::of(&results))?;
+    let passed = results.iter().all(leg::LegResult::passed);
+    Ok(if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,262 @@
+//! The suite as a program: what it is told, and what it says.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::Value;
+use tokio::process::Command;
+
+/// How long one run may take, on a machine that is busy with others.
+const DEADLINE: Duration = Duration::from_mins(5);
+
+#[derive(Debug)]
+pub(crate) struct Suite {
+    pub(crate) node: PathBuf,
+    pub(crate) script: PathBuf,
+}
+
+/// The revisions that the suite has frozen lists of scenarios for, one of each era.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Revision {
+    Legacy,
+    Modern,
+}
+
+/// What came of one run.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) scenarios: Vec<Scenario>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    pub(crate) name: String,
+    /// Whether conformance asks for it.
+    pub(crate) scored: bool,
+    pub(crate) passed: bool,
+    /// What the suite found missing.
+    pub(crate) complaints: Vec<String>,
+}
+
+// === impl Revision, Outcome ===
+
+impl Revision {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Legacy => "2025-11-25",
+            Self::Modern => "2026-07-28",
+        }
+    }
+}
+
+impl Outcome {
+    pub(crate) fn scored(&self) -> impl Iterator<Item = &Scenario> {
+        self.scenarios.iter().filter(|scenario| scenario.scored)
+    }
+
+    pub(crate) fn not_scored(&self) -> impl Iterator<Item = &Scenario> {
+        self.scenarios.iter().filter(|scenario| !scenario.scored)
+    }
+}
+
+// === impl Suite ===
+
+impl Suite {
+    /// Judges the server at a URL by all scenarios of a revision.
+    pub(crate) async fn server(&self, url: &str, revision: Revision) -> anyhow::Result<Outcome> {
+        let results = tempfile::tempdir()?;
+        let output = self
+            .run([
+                OsStr::new("server"),
+                OsStr::new("--url"),
+                OsStr::new(url),
+                OsStr::new("--requirements"),
+                OsStr::new(revision.as_str()),
+                OsStr::new("-o"),
+                results.path().as_os_str(),
+            ])
+            .await?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let mut scenarios = summary(&said);
+        if scenarios.is_empty() {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            anyhow::bail!("the suite gave no summary:\n{said}\n{stderr}");
+        }
+        for scenario in scenarios.iter_mut().filter(|scenario| !scenario.passed) {
+            scenario.complaints = complaints(results.path(), &scenario.name)?;
+        }
+        Ok(Outcome { scenarios })
+    }
+
+    /// Judges a client by the scenarios of a revision that are not about authorization.
+    pub(crate) async fn client(
+        &self,
+        command: &str,
+        revision: Revision,
+    ) -> anyhow::Result<Outcome> {
+        let listed = self
+            .run(["list", "--requirements", revision.as_str()])
+            .await?;
+        let mut scenarios = Vec::new();
+        for (name, scored) in client_scenarios(&String::from_utf8_lossy(&listed.stdout)) {
+            let results = tempfile::tempdir()?;
+            let arguments = [
+                OsStr::new("client"),
+                OsStr::new("--command"),
+                OsStr::new(command),
+                OsStr::new("--scenario"),
+                OsStr::new(&name),
+                OsStr::new("--spec-version"),
+                OsStr::new(revision.as_str()),
+                OsStr::new("-o"),
+                results.path().as_os_str(),
+            ];
+            let output = self.run(arguments).await?;
+            let passed = output.status.success();
+            let mut scenario = Scenario {
+                scored,
+                passed,
+                complaints: Vec::new(),
+                name,
+            };
+            if !passed {
+                scenario.complaints = complaints(results.path(), &scenario.name)?;
+            }
+            scenarios.push(scenario);
+        }
+        Ok(Outcome { scenarios })
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "waited for, and killed when the deadline has passed"
+    )]
+    async fn run<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> anyhow::Result<Output> {
+        let mut command = Command::new(&self.node);
+        command
+            .arg(&self.script)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        let running = tokio::time::timeout(DEADLINE, command.output());
+        let output = running.await.context("the suite does not come to an end")?;
+        output.with_context(|| format!("{} cannot be run", self.node.display()))
+    }
+}
+
+/// Reads the lines of the summary: `✓ name: 3 passed, 0 failed`, and of the list that says which of
+/// them do not count: `  ✓ name (reason)`.
+fn summary(said: &str) -> Vec<Scenario> {
+    let (_, said) = said.split_once("=== SUMMARY ===").unwrap_or_default();
+    let mut scenarios = Vec::new();
+    for line in said.lines() {
+        let marked = line.trim_start().split_once(' ');
+        let Some((mark @ ("✓" | "✗"), rest)) = marked else {
+            continue;
+        };
+        if let Some((name, _)) = rest.split_once(':') {
+            scenarios.push(Scenario {
+                name: name.to_owned(),
+                scored: true,
+                passed: mark == "✓",
+                complaints: Vec::new(),
+            });
+        } else if let Some((name, _)) = rest.split_once(" (") {
+            let named = scenarios.iter_mut().find(|scenario| scenario.name == name);
+            if let Some(scenario) = named {
+                scenario.scored = false;
+            }
+        }
+    }
+    scenarios
+}
+
+/// The names of the client's scenarios, and whether they count.
+fn client_scenarios(listed: &str) -> Vec<(String, bool)> {
+    let (_, listed) = listed.split_once("Client scenarios").unwrap_or_default();
+    let mut scored = true;
+    let mut scenarios = Vec::new();
+    for line in listed.lines() {
+        if line.contains("never scored") {
+            scored = false;
+        }
+        let Some(entry) = line.trim_start().strip_prefix("- ") else {
+            continue;
+        };
+        let name = match (scored, entry.strip_suffix(" [client]")) {
+            (true, _) => entry,
+            (false, Some(name)) => name,
+            (false, None) => continue,
+        };
+        if !name.starts_with("auth/") {
+            scenarios.push((name.to_owned(), scored));
+        }
+    }
+    scenarios
+}
+
+/// What failed in a scenario, from the folder that the suite left its results in.
+fn complaints(results: &Path, scenario: &str) -> anyhow::Result<Vec<String>> {
+    let mut complaints = Vec::new();
+    for folder in std::fs::read_dir(results)? {
+        let folder = folder?.path();
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.strip_prefix("server-").unwrap_or(&name);
+        let rest = name.strip_prefix(scenario);
+        if !rest.is_some_and(|rest| rest.starts_with("-20")) {
+            continue;
+        }
+        let checks: Value = serde_json::from_slice(&std::fs::read(folder.join("checks.json"))?)?;
+        let failed = checks.as_array().into_iter().flatten();
+        let failed = failed.filter(|check| check["status"] == "FAILURE");
+        complaints.extend(failed.map(|check| {
+            let text = |member: &str| check[member].as_str().unwrap_or_default().to_owned();
+            format!("{}: {}", text("id"), text("errorMessage"))
+        }));
+    }
+    Ok(complaints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_says_what_passed_and_what_counts() {
+        let said = "noise: 1\n=== SUMMARY ===\n✓ ping: 2 passed, 0 failed\n\
+                    ✗ tools-list: 1 passed, 1 failed\n✓ tasks: 3 passed, 0 failed\n\n\
+                    Total: 6 passed, 1 failed\n\nNot scored: 1 scenario(s) run.\n  ✓ tasks (extension)\n";
+        let scenarios = summary(said);
+        let facts: Vec<_> = scenarios
+            .iter()
+            .map(|scenario| (scenario.name.as_str(), scenario.scored, scenario.passed))
+            .collect();
+        assert_eq!(
+            facts,
+            [
+                ("ping", true, true),
+                ("tools-list", true, false),
+                ("tasks", false, true)
+            ]
+        );
+    }
+
+    #[test]
+    fn scenarios_about_authorization_are_left_out() {
+        let listed = "Server scenarios:\n  - ping\n\nClient scenarios (test against a client):\n  \
+                      - tools_call\n  - auth/basic\n\nRun and reported, but never scored:\n  \
+                      extension (2):\n    - auth/dpop [client]\n    - tasks [server]\n    \
+                      - schemas [client]\n";
+        let expected = [
+            ("tools_call".to_owned(), true),
+            ("schemas".to_owned(), false),
+        ];
+        assert_eq!(client_scenarios(listed), expected);
+    }
+}
