@@ -14,12 +14,13 @@ use crate::chain::Hash;
 pub struct Payload(Arc<str>);
 
 /// A payload ready to be stored: redacted, cut and fingerprinted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedPayload {
     /// Of the text after redaction and cutting, so that it says nothing about what was removed.
     pub digest: Hash,
     pub truncated: bool,
-    /// Nothing when only the fingerprint is to be kept.
+    /// Nothing when only the fingerprint is to be kept. Stored apart from everything else.
+    #[serde(skip)]
     pub text: Option<Payload>,
     /// Whether the store holds the text; part of what the hash chain protects.
     pub kept: bool,

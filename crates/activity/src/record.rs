@@ -98,7 +98,7 @@ pub enum Outcome<'a> {
 }
 
 /// The first half of a record as a store keeps it: owned, redacted, with its identifier.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Started {
     pub id: ActivityId,
     pub record_type: RecordType,
@@ -114,7 +114,7 @@ pub struct Started {
 }
 
 /// The second half of a record as a store keeps it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
     pub status: Status,
     pub error_code: Option<Arc<str>>,

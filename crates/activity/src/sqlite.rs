@@ -6,6 +6,7 @@ mod codes;
 mod derived;
 mod error;
 mod files;
+mod journal;
 mod list;
 mod names;
 mod open;
@@ -43,9 +44,13 @@ use crate::stats::{GroupBy, Period, Summary, Usage};
 use crate::store::{ActivityStore, Durability, Entry, Health, StoreError, StoreFuture};
 use crate::verify::Verification;
 use files::Files;
+use journal::Journal;
 use pool::Pool;
 use queue::{Job, Queue};
 use writer::{SharedHealth, Writer};
+
+/// How long a question waits for what was recorded before it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How far a watcher may fall behind before it loses its place.
 const WATCHED_EVENTS: usize = 1_024;
@@ -88,21 +93,21 @@ impl SqliteStore {
         let lock = files.lock()?;
         let prepared = open::prepare(&files, options.max_file_bytes)?;
         let readers = Pool::open(&files.database())?;
-        let (queue, receiver, abandoned) = Queue::new();
+        let (queue, inbox) = queue::queue(Journal::open(&files)?);
         let (events, _) = broadcast::channel(WATCHED_EVENTS);
         let health = Arc::new(SharedHealth::default());
         let writer = Writer::new(
             prepared.connection,
             prepared.head,
             prepared.most_pages,
-            abandoned,
+            inbox,
             events.clone(),
             Arc::clone(&health),
             lock,
         );
         std::thread::Builder::new()
             .name("activity-writer".to_owned())
-            .spawn(move || writer.run(&receiver))
+            .spawn(move || writer.run())
             .map_err(OpenError::file(files.database()))?;
         let pruned = AtomicBool::new(false);
         Ok(Opened {
@@ -126,6 +131,7 @@ impl SqliteStore {
         if !files.database().exists() {
             return Err(OpenError::Missing(directory.to_owned()));
         }
+        open::store_left_behind(&files);
         schema::check(
             &pool::open_reader(&files.database())?,
             &files,
@@ -148,11 +154,31 @@ impl SqliteStore {
         self.queue.as_ref().ok_or(StoreError::ReadOnly)
     }
 
+    /// Has what was recorded so far stored, so that it is found. A store that is busy for so long
+    /// that nobody wants to wait is asked as it is.
+    async fn stored(&self) -> Result<(), StoreError> {
+        let Some(queue) = &self.queue else {
+            return Ok(());
+        };
+        tokio::time::timeout(PATIENCE, queue.ask(Job::Store))
+            .await
+            .unwrap_or(Ok(()))
+    }
+
     /// Has what is derived from records brought up to date, where there is somebody to do it.
     async fn settle(&self) -> Result<(), StoreError> {
         match &self.queue {
             Some(queue) => queue.ask(Job::Flush).await,
             None => Ok(()),
+        }
+    }
+
+    /// What a question about records needs; searched ones must be indexed.
+    async fn up_to_date(&self, searched: bool) -> Result<(), StoreError> {
+        if searched {
+            self.settle().await
+        } else {
+            self.stored().await
         }
     }
 
@@ -182,12 +208,14 @@ impl ActivityStore for SqliteStore {
     fn append(&self, entry: Entry, durability: Durability) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let queue = self.queue()?;
-            if !matches!(entry, Entry::End(..))
-                && let Some(refusal) = self.health.refusal()
-            {
-                return Err(refusal);
+            match self.health.refusal() {
+                None => queue.append(entry, durability).await,
+                // Whoever ends a record while nothing can be stored is told so.
+                Some(_) if matches!(entry, Entry::End(..)) => {
+                    queue.append(entry, Durability::Durable).await
+                }
+                Some(refusal) => Err(refusal),
             }
-            queue.append(entry, durability).await
         })
     }
 
@@ -199,9 +227,7 @@ impl ActivityStore for SqliteStore {
 
     fn page(&self, request: ListRequest) -> StoreFuture<'_, Page> {
         Box::pin(async move {
-            if request.filter.q.is_some() {
-                self.settle().await?;
-            }
+            self.up_to_date(request.filter.q.is_some()).await?;
             self.readers
                 .run(move |connection| list::page(connection, &request))
                 .await
@@ -209,10 +235,12 @@ impl ActivityStore for SqliteStore {
     }
 
     fn get(&self, id: ActivityId) -> StoreFuture<'_, Option<Record>> {
-        Box::pin(
+        Box::pin(async move {
+            self.stored().await?;
             self.readers
-                .run(move |connection| list::get(connection, id)),
-        )
+                .run(move |connection| list::get(connection, id))
+                .await
+        })
     }
 
     fn scan(
@@ -223,9 +251,7 @@ impl ActivityStore for SqliteStore {
         include_bodies: bool,
     ) -> StoreFuture<'_, Vec<Record>> {
         Box::pin(async move {
-            if filter.q.is_some() {
-                self.settle().await?;
-            }
+            self.up_to_date(filter.q.is_some()).await?;
             self.readers
                 .run(move |connection| {
                     list::scan(connection, &filter, after, limit, include_bodies)
@@ -253,17 +279,21 @@ impl ActivityStore for SqliteStore {
     }
 
     fn verify(&self, noted_head: Option<Hash>) -> StoreFuture<'_, Verification> {
-        Box::pin(
+        Box::pin(async move {
+            self.stored().await?;
             self.readers
-                .run(move |connection| walk::verify(connection, noted_head)),
-        )
+                .run(move |connection| walk::verify(connection, noted_head))
+                .await
+        })
     }
 
     fn head(&self) -> StoreFuture<'_, Link> {
-        Box::pin(
+        Box::pin(async move {
+            self.stored().await?;
             self.readers
-                .run(|connection| Ok(open::read_head(connection)?)),
-        )
+                .run(|connection| Ok(open::read_head(connection)?))
+                .await
+        })
     }
 
     fn prune_step(&self, policy: RetentionPolicy, now: Timestamp) -> StoreFuture<'_, PruneStep> {

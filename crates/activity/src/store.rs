@@ -82,6 +82,16 @@ pub enum Entry {
     Whole(Arc<Started>, Ended),
 }
 
+impl Entry {
+    /// The record that it is about.
+    pub(crate) fn id(&self) -> ActivityId {
+        match self {
+            Self::Start(started) | Self::Whole(started, _) => started.id,
+            Self::End(id, _) => *id,
+        }
+    }
+}
+
 /// How safe an entry must be before the caller goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {

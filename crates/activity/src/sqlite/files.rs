@@ -11,6 +11,7 @@ use super::error::OpenError;
 
 const DATABASE: &str = "activity.db";
 const LOCK: &str = "activity.db.lock";
+const JOURNAL: [&str; 2] = ["activity.journal-1", "activity.journal-2"];
 
 /// SQLite's own files beside the database.
 const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
@@ -49,10 +50,26 @@ impl Files {
         self.directory.join(DATABASE)
     }
 
+    /// The two segments of the journal.
+    pub(super) fn journal(&self) -> [PathBuf; 2] {
+        JOURNAL.map(|name| self.directory.join(name))
+    }
+
+    /// Whether a process left something in the journal.
+    pub(super) fn journal_is_empty(&self) -> bool {
+        let length = |path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+        self.journal().into_iter().map(length).sum::<u64>() == 0
+    }
+
+    /// Opens a private file at whose end everything is written.
+    pub(super) fn open_to_append(&self, path: &Path) -> Result<File, OpenError> {
+        open_private(path, OpenOptions::new().append(true))
+    }
+
     /// Keeps every other process from writing until it is dropped.
     pub(super) fn lock(&self) -> Result<File, OpenError> {
         let path = self.directory.join(LOCK);
-        let file = open_private(&path)?;
+        let file = open_private(&path, OpenOptions::new().write(true))?;
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse(self.directory.clone())),
@@ -67,7 +84,7 @@ impl Files {
         for suffix in COMPANIONS {
             refuse_link(&self.beside(suffix))?;
         }
-        open_private(&self.database()).map(drop)
+        open_private(&self.database(), OpenOptions::new().write(true)).map(drop)
     }
 
     /// Moves a damaged database out of the way, with its companions, and tells its new name.
@@ -96,7 +113,7 @@ impl Files {
     pub(super) fn backup(&self, version: i64, now: Timestamp) -> Result<PathBuf, OpenError> {
         let stamp = now.strftime("%Y%m%dT%H%M%SZ");
         let path = self.free_name(&format!("backup-v{version}-{stamp}"));
-        open_private(&path)?;
+        open_private(&path, OpenOptions::new().write(true))?;
         Ok(path)
     }
 
@@ -123,11 +140,10 @@ fn refuse_link(path: &Path) -> Result<(), OpenError> {
 }
 
 /// Opens or creates a file that only its owner can read, and never through a link.
-fn open_private(path: &Path) -> Result<File, OpenError> {
+fn open_private(path: &Path, options: &mut OpenOptions) -> Result<File, OpenError> {
     refuse_link(path)?;
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    private_mode::open_options(&mut options);
+    options.read(true).create(true);
+    private_mode::open_options(options);
     let file = options.open(path).map_err(OpenError::file(path))?;
     private_mode::file(&file).map_err(OpenError::file(path))?;
     Ok(file)

@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::batch::{Batch, Open};
-use super::codes::{Code, unsigned};
+use super::codes::{Code, signed, unsigned};
 use super::error::OpenError;
 use super::files::Files;
+use super::journal;
 use super::names::Names;
 use super::pool::keep_plans;
 use super::row::{self, COLUMNS, JOINS};
@@ -67,6 +68,7 @@ fn attempt(
     let backup = migrate(&mut connection, files, MIGRATIONS, now)?;
     let most_pages = limit_size(&connection, max_file_bytes)?;
     let mut head = read_head(&connection)?;
+    store_journal(&mut connection, &mut head, files)?;
     let interrupted = end_what_was_open(&mut connection, &mut head)?;
     catch_up(&mut connection)?;
     Ok(Prepared {
@@ -148,6 +150,69 @@ pub(super) fn read_head(connection: &Connection) -> rusqlite::Result<Link> {
         })
         .optional()?;
     Ok(head.unwrap_or(Link::GENESIS))
+}
+
+/// For those who only read: stores what a process that died left in the journal, unless another
+/// one is running and does that itself. If it cannot be done now, the next start does it.
+pub(super) fn store_left_behind(files: &Files) {
+    if files.journal_is_empty() {
+        return;
+    }
+    let stored = files.lock().and_then(|lock| {
+        let prepared = attempt(files, None, Timestamp::now())?;
+        drop((prepared, lock));
+        Ok(())
+    });
+    match stored {
+        Ok(()) | Err(OpenError::InUse(_)) => {}
+        Err(error) => {
+            tracing::warn!(%error, "the last records of the activity log are not shown yet");
+        }
+    }
+}
+
+/// Stores what the last process had in its journal and not in the database.
+fn store_journal(
+    connection: &mut Connection,
+    head: &mut Link,
+    files: &Files,
+) -> Result<(), OpenError> {
+    let entries = journal::left_behind(files)?;
+    if !entries.is_empty() {
+        // The journal is gone afterwards, so this must be on the disk.
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        let transaction = connection.transaction()?;
+        let mut batch = Batch::new(*head);
+        for entry in entries {
+            let Some(open) = needs(&transaction, &entry)? else {
+                continue;
+            };
+            if let Err(error) = batch.stage(&open, &entry) {
+                tracing::warn!(%error, "an entry of the activity log's journal is left out");
+            }
+        }
+        if !batch.is_empty() {
+            write::write(&transaction, &mut Names::default(), &batch)?;
+            transaction.commit()?;
+            *head = batch.head;
+        }
+    }
+    journal::discard(files)
+}
+
+/// What an entry needs to be staged; nothing if the database has the entry already.
+fn needs(connection: &Connection, entry: &Entry) -> Result<Option<Open>, StoreError> {
+    let id = entry.id();
+    let sql = format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([signed(id.order())])?;
+    let Some(found) = rows.next()? else {
+        return Ok(Some(Open::new()));
+    };
+    let halves = row::read(found, 0)?;
+    let is_end = matches!(entry, Entry::End(..));
+    Ok((is_end && halves.ended.is_none())
+        .then(|| Open::from([(id.order(), Arc::new(halves.started))])))
 }
 
 /// Whatever was running when the last process died has been interrupted.

@@ -1,12 +1,16 @@
 //! The way into the writer: bounded in number and in bytes, so that a slow disk slows callers
 //! down instead of filling the memory.
+//!
+//! Whoever hands something over wakes the writer only if that is needed: the first of a batch
+//! does, and whoever waits for the answer. The others find it gathering.
 
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use super::journal::Journal;
 use crate::id::ActivityId;
 use crate::record::{Ended, Started};
 use crate::retention::{PruneStep, RetentionPolicy};
@@ -16,16 +20,19 @@ use crate::store::{Durability, Entry, StoreError};
 const PERMITS: u32 = 16 * 1024;
 const BYTES_PER_PERMIT: usize = 1024;
 
+/// How long entries nobody waits for may gather, so that they do not cost a commit each.
+const GATHER: Duration = Duration::from_millis(20);
+
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
+/// What the writer is asked to do apart from storing entries.
 #[derive(Debug)]
 pub(super) enum Job {
-    Append(Append),
+    /// Answer when everything that was handed over before is stored, or failed to be.
+    Store(Answer<()>),
     /// Bring what is derived up to date.
     Flush(Answer<()>),
     Prune(RetentionPolicy, Timestamp, Answer<PruneStep>),
-    /// Something was abandoned; see [`Queue::abandon`].
-    Wake,
     Close(Answer<()>),
 }
 
@@ -39,34 +46,73 @@ pub(super) struct Append {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
+/// The callers' end.
 #[derive(Debug)]
 pub(super) struct Queue {
-    sender: SyncSender<Job>,
+    shared: Arc<Shared>,
     permits: Arc<Semaphore>,
-    abandoned: Abandoned,
 }
 
-/// Records whose callers went away. There are never more of them than records that are open.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Abandoned(Arc<Mutex<Vec<ActivityId>>>);
+/// The writer's end.
+#[derive(Debug)]
+pub(super) struct Inbox(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+/// What was handed over and not taken yet. The journal is under the same lock, so that its order
+/// is the one in which entries are stored.
+#[derive(Debug)]
+struct Waiting {
+    work: Work,
+    journal: Journal,
+    /// When the oldest of it came.
+    since: Option<Instant>,
+    /// Whether somebody waits for the answer.
+    urgent: bool,
+    closed: bool,
+}
+
+/// What the writer takes at once.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    pub(super) appends: Vec<Append>,
+    pub(super) jobs: Vec<Job>,
+    /// Records whose callers went away. There are never more of them than records that are open.
+    pub(super) abandoned: Vec<ActivityId>,
+}
+
+/// What came of waiting for work.
+pub(super) enum Taken {
+    Work(Work),
+    Nothing,
+    /// Nobody can hand over anything any more.
+    Closed,
+}
+
+pub(super) fn queue(journal: Journal) -> (Queue, Inbox) {
+    let waiting = Waiting {
+        work: Work::default(),
+        journal,
+        since: None,
+        urgent: false,
+        closed: false,
+    };
+    let shared = Arc::new(Shared {
+        waiting: Mutex::new(waiting),
+        changed: Condvar::new(),
+    });
+    let queue = Queue {
+        shared: Arc::clone(&shared),
+        permits: Arc::new(Semaphore::new(PERMITS as usize)),
+    };
+    (queue, Inbox(shared))
+}
 
 impl Queue {
-    pub(super) fn new() -> (Self, Receiver<Job>, Abandoned) {
-        // Appends are limited by their permits, so the channel has room to spare for the others.
-        let (sender, receiver) = mpsc::sync_channel(PERMITS as usize + 1024);
-        let abandoned = Abandoned::default();
-        let permits = Arc::new(Semaphore::new(PERMITS as usize));
-        (
-            Self {
-                sender,
-                permits,
-                abandoned: abandoned.clone(),
-            },
-            receiver,
-            abandoned,
-        )
-    }
-
     /// Waits for room, then for as much as the durability asks for.
     pub(super) async fn append(
         &self,
@@ -77,53 +123,167 @@ impl Queue {
             .acquire_many_owned(cost(&entry))
             .await;
         let permit = permits.map_err(|_| StoreError::Closed)?;
-        if durability == Durability::Batched {
-            let append = Append {
-                entry,
-                durability,
-                answer: None,
-                _permit: Some(permit),
-            };
-            return self.send(Job::Append(append));
+        let (append, receiver) = Append::new(entry, durability, permit);
+        match self.shared.hand_over(append, receiver)? {
+            Some(receiver) => receiver.await.map_err(|_| StoreError::Closed)?,
+            None => Ok(()),
         }
-        self.ask(|answer| {
-            let answer = Some(answer);
-            Job::Append(Append {
-                entry,
-                durability,
-                answer,
-                _permit: Some(permit),
-            })
-        })
-        .await
     }
 
     pub(super) async fn ask<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
         let (answer, receiver) = oneshot::channel();
-        self.send(job(answer))?;
+        self.shared.assign(job(answer))?;
         receiver.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Never waits. The writer looks at it once it has emptied the channel, so that a start that
-    /// is still queued comes first; should the channel have no room to wake it, it is awake.
+    /// Never waits.
     pub(super) fn abandon(&self, id: ActivityId) {
-        self.abandoned
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(id);
-        let _ = self.sender.try_send(Job::Wake);
+        if let Ok(mut waiting) = self.shared.open() {
+            waiting.work.abandoned.push(id);
+            self.shared.announce(waiting);
+        }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Inbox {
+    /// Waits for work, and then for more of it unless somebody is waiting.
+    pub(super) fn take(&self, patience: Duration) -> Taken {
+        let asleep = |waiting: &mut Waiting| waiting.since.is_none() && !waiting.awake();
+        let mut waiting = self.0.wait_while(self.0.lock(), patience, asleep);
+        if let Some(since) = waiting.since {
+            let rest = GATHER.saturating_sub(since.elapsed());
+            waiting = self.0.wait_while(waiting, rest, |waiting| !waiting.awake());
+        }
+        if waiting.since.is_none() && !waiting.urgent {
+            return if waiting.closed {
+                Taken::Closed
+            } else {
+                Taken::Nothing
+            };
+        }
+        waiting.since = None;
+        waiting.urgent = false;
+        waiting.journal.turn();
+        Taken::Work(std::mem::take(&mut waiting.work))
     }
 
-    fn send(&self, job: Job) -> Result<(), StoreError> {
-        self.sender.try_send(job).map_err(|error| match error {
-            TrySendError::Full(_) => StoreError::Unavailable(None),
-            TrySendError::Disconnected(_) => StoreError::Closed,
-        })
+    /// Everything that was taken is stored.
+    pub(super) fn stored(&self) {
+        self.0.lock().journal.clear_stored();
+    }
+
+    /// From now on nothing can be handed over; returns what came last.
+    pub(super) fn close(&self) -> Work {
+        let mut waiting = self.0.lock();
+        waiting.closed = true;
+        waiting.journal.turn();
+        std::mem::take(&mut waiting.work)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) -> Result<MutexGuard<'_, Waiting>, StoreError> {
+        let waiting = self.lock();
+        if waiting.closed {
+            return Err(StoreError::Closed);
+        }
+        Ok(waiting)
+    }
+
+    /// Puts an entry into the journal, if it needs no more than that, and into the queue. Returns
+    /// what is left to wait for.
+    fn hand_over(
+        &self,
+        mut append: Append,
+        receiver: oneshot::Receiver<Result<(), StoreError>>,
+    ) -> Result<Option<oneshot::Receiver<Result<(), StoreError>>>, StoreError> {
+        let mut waiting = self.open()?;
+        let safe = match append.durability {
+            Durability::Batched => waiting.journal.note(&append.entry),
+            Durability::Written => waiting
+                .journal
+                .note(&append.entry)
+                .and_then(|()| waiting.journal.write()),
+            Durability::Durable => Err(std::io::ErrorKind::Unsupported.into()),
+        };
+        let waits = append.durability > Durability::Batched && safe.is_err();
+        if !waits {
+            append.answer = None;
+        }
+        waiting.urgent |= waits;
+        waiting.work.appends.push(append);
+        self.announce(waiting);
+        Ok(waits.then_some(receiver))
+    }
+
+    fn assign(&self, job: Job) -> Result<(), StoreError> {
+        let mut waiting = self.open()?;
+        waiting.work.jobs.push(job);
+        waiting.urgent = true;
+        self.announce(waiting);
+        Ok(())
+    }
+
+    /// Wakes the writer if it does not know yet that there is something.
+    fn announce(&self, mut waiting: MutexGuard<'_, Waiting>) {
+        let first = waiting.since.is_none();
+        if first {
+            waiting.since = Some(Instant::now());
+        }
+        let wake = first || waiting.awake();
+        drop(waiting);
+        if wake {
+            self.changed.notify_one();
+        }
+    }
+
+    fn wait_while<'a>(
+        &self,
+        waiting: MutexGuard<'a, Waiting>,
+        patience: Duration,
+        condition: impl FnMut(&mut Waiting) -> bool,
+    ) -> MutexGuard<'a, Waiting> {
+        self.changed
+            .wait_timeout_while(waiting, patience, condition)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+}
+
+impl Waiting {
+    /// Whether the writer must not rest any longer.
+    fn awake(&self) -> bool {
+        self.urgent || self.closed
     }
 }
 
 impl Append {
+    fn new(
+        entry: Entry,
+        durability: Durability,
+        permit: OwnedSemaphorePermit,
+    ) -> (Self, oneshot::Receiver<Result<(), StoreError>>) {
+        let (answer, receiver) = oneshot::channel();
+        let append = Self {
+            entry,
+            durability,
+            answer: Some(answer),
+            _permit: Some(permit),
+        };
+        (append, receiver)
+    }
+
     /// An entry that the writer itself makes.
     pub(super) fn internal(entry: Entry) -> Self {
         Self {
@@ -148,19 +308,6 @@ impl Append {
             // A caller who went away needs no answer.
             let _ = answer.send(result);
         }
-    }
-}
-
-impl Abandoned {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_empty()
-    }
-
-    pub(super) fn take(&self) -> Vec<ActivityId> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

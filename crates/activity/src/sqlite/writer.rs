@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
@@ -15,18 +14,16 @@ use super::batch::{Batch, Open};
 use super::derived::{self, Derived};
 use super::names::Names;
 use super::prune;
-use super::queue::{Abandoned, Append, Job};
+use super::queue::{Answer, Append, Inbox, Job, Taken, Work};
 use super::write;
 use crate::chain::Link;
 use crate::event::Event;
+use crate::id::ActivityId;
 use crate::record::Ended;
 use crate::store::{Durability, Entry, Health, StoreError};
 use crate::words::Status;
 
 const LARGEST_BATCH: usize = 512;
-
-/// How long entries nobody waits for may gather, so that they do not cost a commit each.
-const GATHER: Duration = Duration::from_millis(20);
 
 /// How long what is derived may lag behind when nothing else happens.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -49,7 +46,7 @@ pub(super) struct Writer {
     backlog: Vec<Append>,
     /// When storing failed last.
     failed_at: Option<Instant>,
-    abandoned: Abandoned,
+    inbox: Inbox,
     events: broadcast::Sender<Event>,
     health: Arc<SharedHealth>,
     /// Held for as long as this process may write.
@@ -60,21 +57,12 @@ pub(super) struct Writer {
 #[derive(Debug, Default)]
 pub(super) struct SharedHealth(AtomicU8);
 
-/// Jobs sorted by what they need.
-#[derive(Default)]
-struct Work {
-    appends: Vec<Append>,
-    others: Vec<Job>,
-    urgent: bool,
-    drained: bool,
-}
-
 impl Writer {
     pub(super) fn new(
         connection: Connection,
         head: Link,
         most_pages: Option<i64>,
-        abandoned: Abandoned,
+        inbox: Inbox,
         events: broadcast::Sender<Event>,
         health: Arc<SharedHealth>,
         lock: File,
@@ -88,24 +76,20 @@ impl Writer {
             open: Open::new(),
             backlog: Vec::new(),
             failed_at: None,
-            abandoned,
+            inbox,
             events,
             health,
             _lock: lock,
         }
     }
 
-    /// Runs until it is told to close or nobody can send any more.
-    pub(super) fn run(mut self, receiver: &Receiver<Job>) {
+    /// Runs until it is told to close or nobody can hand over anything any more.
+    pub(super) fn run(mut self) {
         loop {
-            let work = match receiver.recv_timeout(self.patience()) {
-                Ok(job) => Some(gather(receiver, job)),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return self.wind_up(),
-            };
-            match work {
-                None => self.idle(),
-                Some(work) => {
+            match self.inbox.take(self.patience()) {
+                Taken::Nothing => self.idle(),
+                Taken::Closed => return self.wind_up(),
+                Taken::Work(work) => {
                     if let Some(answer) = self.work(work) {
                         self.wind_up();
                         let _ = answer.send(Ok(()));
@@ -119,8 +103,6 @@ impl Writer {
     fn patience(&self) -> Duration {
         if !self.backlog.is_empty() || self.health.get() != Health::Good {
             RETRY
-        } else if !self.abandoned.is_empty() {
-            GATHER
         } else if self.waiting.is_empty() {
             IDLE
         } else {
@@ -128,16 +110,14 @@ impl Writer {
         }
     }
 
-    fn work(&mut self, work: Work) -> Option<super::queue::Answer<()>> {
-        let mut appends = std::mem::take(&mut self.backlog);
-        appends.extend(work.appends);
-        if work.drained {
-            appends.extend(self.abandoned_ends());
-        }
-        self.append_all(appends);
+    fn work(&mut self, work: Work) -> Option<Answer<()>> {
+        self.store(work.appends, &work.abandoned);
         let mut close = None;
-        for job in work.others {
+        for job in work.jobs {
             match job {
+                Job::Store(answer) => {
+                    let _ = answer.send(Ok(()));
+                }
                 Job::Flush(answer) => {
                     let _ = answer.send(self.flush());
                 }
@@ -145,7 +125,6 @@ impl Writer {
                     let _ = answer.send(prune::step(self, policy, now));
                 }
                 Job::Close(answer) => close = Some(answer),
-                Job::Wake | Job::Append(_) => {}
             }
         }
         // What waits must not outgrow what comes in; callers that keep the queue full wait for it.
@@ -154,11 +133,21 @@ impl Writer {
         close
     }
 
+    /// Stores entries, those that failed before first, and the ends of what was abandoned last:
+    /// their starts may be among the entries.
+    fn store(&mut self, appends: Vec<Append>, abandoned: &[ActivityId]) {
+        let mut all = std::mem::take(&mut self.backlog);
+        all.extend(appends);
+        all.extend(abandoned.iter().map(|id| abandoned_end(*id)));
+        self.append_all(all);
+        if self.backlog.is_empty() {
+            self.inbox.stored();
+        }
+    }
+
     /// Nothing came for a while: time for what can wait, or to try again.
     fn idle(&mut self) {
-        let mut backlog = std::mem::take(&mut self.backlog);
-        backlog.extend(self.abandoned_ends());
-        self.append_all(backlog);
+        self.store(Vec::new(), &[]);
         self.give_another_chance();
         if !self.waiting.is_empty() {
             self.flush_slice_or_log();
@@ -175,9 +164,8 @@ impl Writer {
     }
 
     fn wind_up(mut self) {
-        let mut backlog = std::mem::take(&mut self.backlog);
-        backlog.extend(self.abandoned_ends());
-        self.append_all(backlog);
+        let last = self.inbox.close();
+        self.store(last.appends, &last.abandoned);
         if let Err(error) = self.flush() {
             tracing::warn!(%error, "sums and search of the activity log are brought up to date at the next start");
         }
@@ -192,33 +180,34 @@ impl Writer {
         if !self.backlog.is_empty() {
             tracing::error!(
                 entries = self.backlog.len(),
-                "the activity log could not store its last entries"
+                "the activity log's last entries are stored at the next start"
             );
         }
     }
 
-    /// Ends for records whose callers went away, if those are still open.
-    fn abandoned_ends(&self) -> Vec<Append> {
-        let end = |id| {
-            let ended = Ended {
-                status: Status::Cancelled,
-                error_message: Some("the caller went away before this ended".into()),
-                ..Ended::interrupted()
-            };
-            Append::internal(Entry::End(id, ended))
-        };
-        self.abandoned.take().into_iter().map(end).collect()
-    }
-
+    /// Stores in order as much as can be stored, in batches; the rest is kept or refused.
     fn append_all(&mut self, mut appends: Vec<Append>) {
+        let mut largest = LARGEST_BATCH;
         while !appends.is_empty() {
-            let rest = appends.split_off(appends.len().min(LARGEST_BATCH));
-            self.append_batch(appends);
-            appends = rest;
+            let mut rest = appends.split_off(appends.len().min(largest));
+            match self.append_batch(appends) {
+                Ok(()) => appends = rest,
+                Err((error, mut failed)) => {
+                    // Where a large batch does not fit any more, a smaller one may.
+                    largest = failed.len() / 2;
+                    let hopeless = largest == 0 || !matches!(error, StoreError::Full);
+                    failed.append(&mut rest);
+                    appends = failed;
+                    if hopeless {
+                        return self.postpone(&error, appends);
+                    }
+                }
+            }
         }
     }
 
-    fn append_batch(&mut self, appends: Vec<Append>) {
+    /// Stores a batch, or gives it back.
+    fn append_batch(&mut self, appends: Vec<Append>) -> Result<(), (StoreError, Vec<Append>)> {
         let mut batch = Batch::new(self.head);
         let mut staged = Vec::with_capacity(appends.len());
         for append in appends {
@@ -228,14 +217,24 @@ impl Writer {
             }
         }
         if batch.is_empty() {
-            return;
+            return Ok(());
         }
         let durable = staged
             .iter()
             .any(|append| append.durability == Durability::Durable);
         match self.commit(&batch, durable) {
-            Ok(derived) => self.committed(&batch, derived, staged),
-            Err(error) => self.failed(error, staged),
+            Ok(derived) => {
+                self.committed(&batch, derived, staged);
+                Ok(())
+            }
+            Err(error) => {
+                self.names.forget();
+                if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) {
+                    self.store_one_by_one(&error, staged)
+                } else {
+                    Err((error.into(), staged))
+                }
+            }
         }
     }
 
@@ -268,13 +267,9 @@ impl Writer {
         }
     }
 
-    fn failed(&mut self, error: rusqlite::Error, mut staged: Vec<Append>) {
-        self.names.forget();
-        if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) {
-            return self.store_one_by_one(&error, staged);
-        }
+    /// Keeps what must not be lost, and refuses what somebody waits for and can do without.
+    fn postpone(&mut self, error: &StoreError, appends: Vec<Append>) {
         self.failed_at = Some(Instant::now());
-        let error = StoreError::from(error);
         let health = if matches!(error, StoreError::Full) {
             Health::Full
         } else {
@@ -284,7 +279,7 @@ impl Writer {
             tracing::error!(%error, "the activity log cannot store records for now");
         }
         self.health.set(health);
-        for append in staged.drain(..) {
+        for append in appends {
             let is_end = matches!(append.entry, Entry::End(..));
             if is_end || append.answer.is_none() {
                 self.backlog.push(append.keep(error.clone()));
@@ -295,19 +290,28 @@ impl Writer {
     }
 
     /// An identifier was given twice, after the clock was set back. Only that record is refused.
-    fn store_one_by_one(&mut self, error: &rusqlite::Error, mut staged: Vec<Append>) {
-        if staged.len() > 1 {
+    fn store_one_by_one(
+        &mut self,
+        error: &rusqlite::Error,
+        mut staged: Vec<Append>,
+    ) -> Result<(), (StoreError, Vec<Append>)> {
+        if staged.len() == 1 {
             for append in staged {
-                self.append_batch(vec![append]);
+                let id = append.entry.id();
+                tracing::error!(%id, %error, "a record of the activity log was refused");
+                append.reply(Err(StoreError::Exists(id)));
             }
-        } else if let Some(append) = staged.pop() {
-            let id = match &append.entry {
-                Entry::Start(started) | Entry::Whole(started, _) => started.id,
-                Entry::End(id, _) => *id,
-            };
-            tracing::error!(%id, %error, "a record of the activity log was refused");
-            append.reply(Err(StoreError::Exists(id)));
+            return Ok(());
         }
+        while !staged.is_empty() {
+            let mut rest = staged.split_off(1);
+            if let Err((error, mut failed)) = self.append_batch(staged) {
+                failed.append(&mut rest);
+                return Err((error, failed));
+            }
+            staged = rest;
+        }
+        Ok(())
     }
 
     /// Brings everything that is derived up to date.
@@ -342,42 +346,14 @@ impl Writer {
     }
 }
 
-/// Takes what is queued. If nobody waits for any of it, gives more a moment to come.
-fn gather(receiver: &Receiver<Job>, first: Job) -> Work {
-    let mut work = Work::default();
-    work.add(first);
-    let deadline = Instant::now() + GATHER;
-    while work.appends.len() < LARGEST_BATCH {
-        let next = match receiver.try_recv() {
-            Ok(job) => Some(job),
-            Err(_) if work.urgent => None,
-            Err(_) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                receiver.recv_timeout(left).ok()
-            }
-        };
-        let Some(job) = next else {
-            work.drained = true;
-            break;
-        };
-        work.add(job);
-    }
-    work
-}
-
-impl Work {
-    fn add(&mut self, job: Job) {
-        match job {
-            Job::Append(append) => {
-                self.urgent |= append.answer.is_some();
-                self.appends.push(append);
-            }
-            other => {
-                self.urgent = true;
-                self.others.push(other);
-            }
-        }
-    }
+/// The end of a record whose caller went away, if it is still open.
+fn abandoned_end(id: ActivityId) -> Append {
+    let ended = Ended {
+        status: Status::Cancelled,
+        error_message: Some("the caller went away before this ended".into()),
+        ..Ended::interrupted()
+    };
+    Append::internal(Entry::End(id, ended))
 }
 
 impl SharedHealth {

@@ -51,7 +51,9 @@ async fn what_was_open_when_the_process_died_is_interrupted() {
 fn copy_files(from: &Path, to: &Path) {
     let target = to.join("data");
     std::fs::create_dir_all(&target).unwrap();
-    for file in ["activity.db", "activity.db-wal"] {
+    // The journal first: what leaves it meanwhile is in the database by then.
+    let journal = ["activity.journal-1", "activity.journal-2"];
+    for file in journal.into_iter().chain(["activity.db", "activity.db-wal"]) {
         std::fs::copy(from.join("data").join(file), target.join(file)).unwrap();
     }
 }

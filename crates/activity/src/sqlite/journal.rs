@@ -1,0 +1,154 @@
+//! What was told to the log and is not in the database yet, kept where the death of the process
+//! cannot reach it.
+//!
+//! A commit costs as much for one entry as for a hundred. A caller who only needs its entry to
+//! survive the process therefore appends it here, which is one write to the page cache, and goes on;
+//! the writer brings what has gathered into the database as one batch. There are two segments:
+//! while the entries of one are being stored, new ones go to the other. A segment is emptied when
+//! all of its entries are stored. What is found in them at the next start is stored then, unless the
+//! database has it already, so it does no harm if the process dies between storing and emptying.
+
+mod frame;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use super::error::OpenError;
+use super::files::Files;
+use crate::store::Entry;
+use frame::{Content, FrameError};
+
+/// Both segments; one of them takes what comes.
+#[derive(Debug)]
+pub(super) struct Journal {
+    active: Segment,
+    other: Segment,
+    /// What is noted and not written yet: starts that nobody waits for.
+    buffer: Vec<u8>,
+    /// How often segments were begun, so that they can be read in order.
+    begun: u64,
+}
+
+#[derive(Debug)]
+struct Segment {
+    file: File,
+    length: u64,
+}
+
+impl Journal {
+    /// Opens the segments. Their content must have been taken care of before.
+    pub(super) fn open(files: &Files) -> Result<Self, OpenError> {
+        let [active, other] = files.journal();
+        Ok(Self {
+            active: Segment::open(files, active)?,
+            other: Segment::open(files, other)?,
+            buffer: Vec::new(),
+            begun: 0,
+        })
+    }
+
+    /// Takes note of an entry; it is written with the next one that has to be.
+    pub(super) fn note(&mut self, entry: &Entry) -> io::Result<()> {
+        if self.active.is_empty() && self.buffer.is_empty() {
+            self.begun += 1;
+            frame::write_segment(&mut self.buffer, self.begun)?;
+        }
+        frame::write_entry(&mut self.buffer, entry)?;
+        Ok(())
+    }
+
+    /// Writes everything that was noted.
+    pub(super) fn write(&mut self) -> io::Result<()> {
+        let segment = &mut self.active;
+        if let Err(error) = segment.file.write_all(&self.buffer) {
+            // Half a frame would hide everything after it.
+            segment.file.set_len(segment.length)?;
+            return Err(error);
+        }
+        segment.length += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Everything noted so far is about to be stored; what comes now goes to the other segment.
+    /// If that one is still needed, everything stays where it is.
+    pub(super) fn turn(&mut self) {
+        self.buffer.clear();
+        if !self.active.is_empty() && self.other.is_empty() {
+            std::mem::swap(&mut self.active, &mut self.other);
+        }
+    }
+
+    /// The entries of the segment that was turned away from are stored.
+    pub(super) fn clear_stored(&mut self) {
+        if self.other.is_empty() {
+            return;
+        }
+        match self.other.file.set_len(0) {
+            Ok(()) => self.other.length = 0,
+            Err(error) => tracing::warn!(%error, "the activity log's journal was not emptied"),
+        }
+    }
+}
+
+impl Segment {
+    fn open(files: &Files, path: PathBuf) -> Result<Self, OpenError> {
+        let file = files.open_to_append(&path)?;
+        let length = file.metadata().map_err(OpenError::file(path))?.len();
+        Ok(Self { file, length })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+/// What the last process left behind, oldest first, as far as it is whole.
+pub(super) fn left_behind(files: &Files) -> Result<Vec<Entry>, OpenError> {
+    let mut segments = Vec::new();
+    for path in files.journal() {
+        let mut bytes = Vec::new();
+        match File::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+            Ok(_) => segments.push(read_segment(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(OpenError::file(path)(error)),
+        }
+    }
+    segments.sort_by_key(|(number, _)| *number);
+    Ok(segments.into_iter().flat_map(|(_, entries)| entries).collect())
+}
+
+/// Empties both segments, once what was in them is stored.
+pub(super) fn discard(files: &Files) -> Result<(), OpenError> {
+    for path in files.journal() {
+        let file = files.open_to_append(&path)?;
+        file.set_len(0).map_err(OpenError::file(path))?;
+    }
+    Ok(())
+}
+
+fn read_segment(bytes: &[u8]) -> (u64, Vec<Entry>) {
+    let (mut number, mut entries, mut rest) = (0, Vec::new(), bytes);
+    while !rest.is_empty() {
+        match frame::read(rest) {
+            Ok((content, following)) => {
+                match content {
+                    Content::Segment(found) => number = found,
+                    Content::Entry(entry) => entries.push(entry),
+                }
+                rest = following;
+            }
+            // Nobody was told that it was written.
+            Err(FrameError::Torn) => break,
+            Err(error @ FrameError::Head(_)) => {
+                tracing::error!(%error, bytes = rest.len(), "a part of the activity log's journal is lost");
+                break;
+            }
+        }
+    }
+    (number, entries)
+}
+
+#[cfg(test)]
+mod tests;

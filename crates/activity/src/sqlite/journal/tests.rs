@@ -1,0 +1,195 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::chain::Hash;
+use crate::id::ActivityId;
+use crate::payload::{Payload, SealedPayload};
+use crate::record::{Ended, Metadata, RecordedIntent, Started};
+use crate::words::{RecordType, Source, Status};
+
+fn sealed(text: Option<String>) -> SealedPayload {
+    SealedPayload {
+        digest: Hash::of(text.as_deref().unwrap_or_default().as_bytes()),
+        truncated: false,
+        kept: text.is_some(),
+        text: text.map(Payload::new),
+    }
+}
+
+fn started(order: u64, arguments: Option<Option<String>>, reason: Option<String>) -> Started {
+    Started {
+        id: ActivityId::from_halves(order, 7),
+        record_type: RecordType::ToolCall,
+        source: Source::Mcp,
+        server_name: Some("files".into()),
+        tool_name: Some("read_file".into()),
+        session_id: None,
+        client_name: reason.clone().map(Arc::from),
+        request_id: Some("1".into()),
+        request_bytes: order,
+        metadata: Metadata {
+            intent: Some(RecordedIntent {
+                reason,
+                ..RecordedIntent::default()
+            }),
+            ..Metadata::default()
+        },
+        arguments: arguments.map(sealed),
+    }
+}
+
+fn ended(response: Option<Option<String>>) -> Ended {
+    Ended {
+        status: Status::Success,
+        error_code: None,
+        error_message: None,
+        duration_ms: 3,
+        response_bytes: 4,
+        response: response.map(sealed),
+    }
+}
+
+fn any_text() -> impl Strategy<Value = Option<Option<String>>> {
+    prop::option::of(prop::option::of(any::<String>()))
+}
+
+fn any_entry() -> impl Strategy<Value = Entry> {
+    let reason = prop::option::of(any::<String>());
+    (any::<u64>(), any_text(), any_text(), reason, 0..3).prop_map(
+        |(order, arguments, response, reason, kind)| {
+            let started = started(order, arguments, reason);
+            match kind {
+                0 => Entry::Start(Arc::new(started)),
+                1 => Entry::End(started.id, ended(response)),
+                _ => Entry::Whole(Arc::new(started), ended(response)),
+            }
+        },
+    )
+}
+
+/// Entries have no equality of their own; their text says everything but the payloads'.
+fn shown(entry: &Entry) -> String {
+    let text = |payload: &Option<SealedPayload>| {
+        let text = payload.as_ref()?.text.as_ref()?;
+        Some(text.as_str().to_owned())
+    };
+    let texts = match entry {
+        Entry::Start(started) => (text(&started.arguments), None),
+        Entry::End(_, ended) => (None, text(&ended.response)),
+        Entry::Whole(started, ended) => (text(&started.arguments), text(&ended.response)),
+    };
+    format!("{entry:?} {texts:?}")
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_again(entries in prop::collection::vec(any_entry(), 0..8)) {
+        let mut bytes = Vec::new();
+        frame::write_segment(&mut bytes, 5).unwrap();
+        for entry in &entries {
+            frame::write_entry(&mut bytes, entry).unwrap();
+        }
+        let (number, read) = read_segment(&bytes);
+        prop_assert_eq!(number, 5);
+        let shown_all = |entries: &[Entry]| entries.iter().map(shown).collect::<Vec<_>>();
+        prop_assert_eq!(shown_all(&read), shown_all(&entries));
+    }
+
+    #[test]
+    fn a_torn_segment_is_read_up_to_the_tear(
+        entries in prop::collection::vec(any_entry(), 1..5),
+        cut in any::<prop::sample::Index>(),
+        garbage in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
+        let mut bytes = Vec::new();
+        let mut ends = Vec::new();
+        for entry in &entries {
+            frame::write_entry(&mut bytes, entry).unwrap();
+            ends.push(bytes.len());
+        }
+        let cut = cut.index(bytes.len());
+        let whole = ends.iter().filter(|end| **end <= cut).count();
+        bytes.truncate(cut);
+        bytes.extend(garbage);
+        let (_, read) = read_segment(&bytes);
+        prop_assert!(read.len() >= whole);
+        for (read, written) in read.iter().zip(&entries).take(whole) {
+            prop_assert_eq!(shown(read), shown(written));
+        }
+    }
+}
+
+#[test]
+fn a_changed_byte_ends_what_is_read() {
+    let mut bytes = Vec::new();
+    for order in 0..3 {
+        let entry = Entry::Start(Arc::new(started(order, None, None)));
+        frame::write_entry(&mut bytes, &entry).unwrap();
+    }
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    assert_eq!(read_segment(&bytes).1.len(), 1);
+}
+
+fn journal() -> (tempfile::TempDir, Files, Journal) {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Files::prepare(folder.path()).unwrap();
+    let journal = Journal::open(&files).unwrap();
+    (folder, files, journal)
+}
+
+fn note(journal: &mut Journal, order: u64) {
+    let entry = Entry::Start(Arc::new(started(order, None, None)));
+    journal.note(&entry).unwrap();
+}
+
+fn orders(files: &Files) -> Vec<u64> {
+    let entries = left_behind(files).unwrap();
+    entries.iter().map(|entry| entry.id().order()).collect()
+}
+
+#[test]
+fn what_was_noted_is_written_with_what_has_to_be() {
+    let (_folder, files, mut journal) = journal();
+    note(&mut journal, 1);
+    assert!(orders(&files).is_empty());
+    note(&mut journal, 2);
+    journal.write().unwrap();
+    assert_eq!(orders(&files), [1, 2]);
+}
+
+#[test]
+fn segments_are_read_in_the_order_in_which_they_were_begun() {
+    let (_folder, files, mut journal) = journal();
+    note(&mut journal, 0);
+    journal.write().unwrap();
+    assert_eq!(orders(&files), [0]);
+    // Each time the names of the files stand in the other order.
+    for order in 1..5 {
+        journal.turn();
+        note(&mut journal, order);
+        journal.write().unwrap();
+        assert_eq!(orders(&files), [order - 1, order]);
+        journal.clear_stored();
+        assert_eq!(orders(&files), [order]);
+    }
+}
+
+#[test]
+fn a_segment_that_is_still_needed_is_not_given_up() {
+    let (_folder, files, mut journal) = journal();
+    for order in 0..4 {
+        note(&mut journal, order);
+        journal.write().unwrap();
+        // Storing failed each time.
+        journal.turn();
+    }
+    assert_eq!(orders(&files), [0, 1, 2, 3]);
+    journal.clear_stored();
+    assert_eq!(orders(&files), [1, 2, 3]);
+    journal.turn();
+    journal.clear_stored();
+    assert!(orders(&files).is_empty());
+}
