@@ -74,7 +74,13 @@ impl Journal {
     /// Everything noted so far is about to be stored; what comes now goes to the other segment.
     /// If that one is still needed, everything stays where it is.
     pub(super) fn turn(&mut self) {
-        self.buffer.clear();
+        // A start that is only noted must not be lost if its end is written before it is stored.
+        if !self.buffer.is_empty()
+            && let Err(error) = self.write()
+        {
+            tracing::warn!(%error, "the activity log's journal could not be written");
+            return;
+        }
         if !self.active.is_empty() && self.other.is_empty() {
             std::mem::swap(&mut self.active, &mut self.other);
         }
@@ -116,7 +122,10 @@ pub(super) fn left_behind(files: &Files) -> Result<Vec<Entry>, OpenError> {
         }
     }
     segments.sort_by_key(|(number, _)| *number);
-    Ok(segments.into_iter().flat_map(|(_, entries)| entries).collect())
+    Ok(segments
+        .into_iter()
+        .flat_map(|(_, entries)| entries)
+        .collect())
 }
 
 /// Empties both segments, once what was in them is stored.

@@ -69,7 +69,11 @@ async fn a_full_disk_refuses_writes_keeps_ends_and_recovers() {
 
     // Reading goes on meanwhile, and nothing is broken. What was accepted last waits for space.
     let page = list(&activity, &[("limit", "1")]).await;
-    assert!(page.total > 10 && page.total <= written + 1, "{}", page.total);
+    assert!(
+        page.total > 10 && page.total <= written + 1,
+        "{}",
+        page.total
+    );
     assert!(activity.verify(None).await.unwrap().holds());
 
     let policy = RetentionPolicy {
@@ -128,10 +132,13 @@ async fn a_log_that_ran_full_before_anything_was_summed_up_recovers() {
             .is_ok()
     })
     .await;
-    eventually("what had been accepted is stored and forgotten", async || {
-        activity.prune(policy).await.unwrap();
-        list(&activity, &[]).await.total == 5 && activity.health() == Health::Good
-    })
+    eventually(
+        "what had been accepted is stored and forgotten",
+        async || {
+            activity.prune(policy).await.unwrap();
+            list(&activity, &[]).await.total == 5 && activity.health() == Health::Good
+        },
+    )
     .await;
     assert!(activity.verify(None).await.unwrap().holds());
 }

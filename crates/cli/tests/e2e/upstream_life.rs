@@ -120,21 +120,15 @@ async fn failures_that_stay_say_what_to_do() {
 async fn slow_upstreams_delay_neither_readiness_nor_others() {
     let home = home();
     let mut slow = Script::new([Tool::read_only("late")]);
-    slow.start.delay_ms = 3_000;
+    slow.start.delay_ms = 8_000;
     let slow = home.upstream("slow", &slow);
     let quick = home.upstream("quick", &Script::new([Tool::read_only("now")]));
     let servers = json!({"slow": slow.config(), "quick": quick.config()});
-    let start = Instant::now();
     let daemon = TestDaemon::with_servers(home, servers).await;
-    let ready = start.elapsed();
-    assert!(ready < Duration::from_secs(1), "ready after {ready:?}");
     let session = daemon.session_with(&["quick:now"]).await;
     text_of(&read(&session, "quick:now").await);
-    assert!(
-        start.elapsed() < Duration::from_millis(2_500),
-        "{:?}",
-        start.elapsed()
-    );
+    let slow = daemon.api("/servers/slow").await;
+    assert_ne!(slow["state"], "ready", "{slow}");
     daemon.wait_for_tool(&session, "slow:late").await;
 }
 
@@ -305,17 +299,16 @@ async fn only_so_many_calls_are_under_way_at_once() {
 #[tokio::test]
 async fn a_slow_call_does_not_hold_up_others() {
     let front = Front::of([
-        Tool::read_only("slow").after_ms(3_000),
+        Tool::read_only("slow").after_ms(8_000),
         Tool::read_only("quick"),
     ])
     .await;
     let session = front.session("quick").await;
-    let start = Instant::now();
-    let (_, elapsed) = tokio::join!(read(&session, "up:slow"), async {
-        text_of(&read(&session, "up:quick").await);
-        start.elapsed()
-    });
-    assert!(elapsed < Duration::from_millis(2_500), "{elapsed:?}");
+    tokio::select! {
+        biased;
+        _ = read(&session, "up:slow") => panic!("the slow call came first"),
+        result = read(&session, "up:quick") => { text_of(&result); }
+    }
 }
 
 #[tokio::test]
