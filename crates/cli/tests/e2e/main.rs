@@ -38,6 +38,8 @@ mod retrieve_tools;
 #[cfg(test)]
 mod rmcp_peers;
 #[cfg(test)]
+mod search_input;
+#[cfg(test)]
 mod security;
 #[cfg(test)]
 mod stdio;

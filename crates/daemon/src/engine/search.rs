@@ -1,6 +1,6 @@
 //! `retrieve_tools`: the tools that fit a query, with as much detail as a budget allows.
 
-use catalog::{Hit, Query, signature, summary};
+use catalog::{Hit, LONGEST_QUERY, Query, Reasons, signature, summary};
 use mcp::RawValue;
 use policy::{Code, Provenance, Refusal, ServerName, Tier, ToolId, ToolVariant};
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,10 @@ pub struct SearchRequest {
     pub lane: Option<String>,
     #[serde(default)]
     pub detail: Option<Detail>,
+    /// Whether each hit says why it was found. It is for people who write descriptions, and not an
+    /// argument of the tool: an agent would pay for it with every search.
+    #[serde(skip)]
+    pub explain: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -73,6 +77,8 @@ pub struct SearchHit {
     /// Shown only when true: the upstream is reconnecting and this is what it last announced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Reasons>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -127,13 +133,18 @@ impl Engine {
         let found = catalog.search(&query);
         let mut budget = self.config.load().retrieve_tools.schema_budget;
         let detail = request.detail.unwrap_or_default();
-        let tools: Vec<_> = found
+        let mut tools: Vec<_> = found
             .hits
             .iter()
             .map(|hit| self.hit(hit, detail, &mut budget))
             .collect();
+        if request.explain {
+            for (tool, explained) in tools.iter_mut().zip(catalog.explain(&query)) {
+                tool.explanation = Some(explained.reasons);
+            }
+        }
         Ok(SearchResult {
-            hint: tools.is_empty().then(|| NOTHING_FOUND.to_owned()),
+            hint: hint(&request.query, tools.is_empty()),
             tools,
             total: found.total,
             usage_instructions: USAGE,
@@ -164,7 +175,7 @@ impl Engine {
             name: tool.id.clone(),
             server: tool.id.server().clone(),
             description,
-            score: hit.score,
+            score: rounded(hit.score),
             input_schema: schema.filter(|_| whole).map(ToOwned::to_owned),
             signature: (!whole).then(|| signature(schema)),
             annotations: annotations_of(tool),
@@ -172,6 +183,7 @@ impl Engine {
             provenance: standing.effective.provenance(),
             call_with: standing.call_with,
             stale: hit.stale,
+            explanation: None,
         }
     }
 
@@ -191,6 +203,21 @@ fn parse_lane(text: &str) -> Result<ToolVariant, SearchError> {
         .into_iter()
         .find(|variant| text == variant.as_str() || text == variant.operation_type().as_str())
         .ok_or_else(|| SearchError::Lane(text.to_owned()))
+}
+
+/// Further digits say nothing, and an agent pays for each of them.
+fn rounded(score: f32) -> f32 {
+    (score * 1000.0).round() / 1000.0
+}
+
+fn hint(query: &str, nothing_found: bool) -> Option<String> {
+    if query.len() > LONGEST_QUERY {
+        let advice = "say in one sentence what the tool should do";
+        return Some(format!(
+            "Only the first {LONGEST_QUERY} bytes of the query count; {advice}."
+        ));
+    }
+    nothing_found.then(|| NOTHING_FOUND.to_owned())
 }
 
 fn did_you_mean(near: &[ServerName]) -> String {
