@@ -14,8 +14,8 @@ pub(super) struct Package {
     pub(super) name: &'static str,
     program: &'static str,
     arguments: &'static [&'static str],
-    /// Some want a key before they list anything; any will do.
-    key: Option<(&'static str, &'static str)>,
+    /// Some want keys before they list anything; any will do.
+    keys: &'static [(&'static str, &'static str)],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(super) const PACKAGES: [Package; 25] = [
         "@modelcontextprotocol/server-slack",
         "mcp-server-slack",
     )
-    .with_key("SLACK_BOT_TOKEN", "xoxb-none"),
+    .with_keys(&[("SLACK_BOT_TOKEN", "xoxb-none"), ("SLACK_TEAM_ID", "none")]),
     plain(
         "notion",
         Npm,
@@ -74,21 +74,22 @@ pub(super) const PACKAGES: [Package; 25] = [
     plain("playwright", Npm, "@playwright/mcp", "playwright-mcp"),
     plain("chrome", Npm, "chrome-devtools-mcp", "chrome-devtools-mcp"),
     plain("context7", Npm, "@upstash/context7-mcp", "context7-mcp"),
-    plain("firecrawl", Npm, "firecrawl-mcp", "firecrawl-mcp").with_key("FIRECRAWL_API_KEY", "none"),
-    plain("tavily", Npm, "tavily-mcp", "tavily-mcp").with_key("TAVILY_API_KEY", "none"),
+    plain("firecrawl", Npm, "firecrawl-mcp", "firecrawl-mcp")
+        .with_keys(&[("FIRECRAWL_API_KEY", "none")]),
+    plain("tavily", Npm, "tavily-mcp", "tavily-mcp").with_keys(&[("TAVILY_API_KEY", "none")]),
     plain("browser", Npm, "@browsermcp/mcp", "mcp-server-browsermcp"),
     plain("sentry", Npm, "@sentry/mcp-server", "sentry-mcp")
-        .with_key("SENTRY_ACCESS_TOKEN", "none"),
+        .with_keys(&[("SENTRY_ACCESS_TOKEN", "none")]),
     plain(
         "airtable",
         Npm,
         "airtable-mcp-server",
         "airtable-mcp-server",
     )
-    .with_key("AIRTABLE_API_KEY", "pat.none"),
+    .with_keys(&[("AIRTABLE_API_KEY", "pat.none")]),
     plain("figma", Npm, "figma-developer-mcp", "figma-developer-mcp")
         .with_arguments(&["--stdio"])
-        .with_key("FIGMA_API_KEY", "none"),
+        .with_keys(&[("FIGMA_API_KEY", "none")]),
     plain("charts", Npm, "@antv/mcp-server-chart", "mcp-server-chart"),
     plain(
         "gitnode",
@@ -127,7 +128,7 @@ const fn plain(
         name,
         program,
         arguments: &[],
-        key: None,
+        keys: &[],
     }
 }
 
@@ -137,8 +138,8 @@ impl Package {
         self
     }
 
-    const fn with_key(mut self, name: &'static str, value: &'static str) -> Self {
-        self.key = Some((name, value));
+    const fn with_keys(mut self, keys: &'static [(&'static str, &'static str)]) -> Self {
+        self.keys = keys;
         self
     }
 
@@ -168,9 +169,9 @@ impl Package {
         };
         arguments.extend(self.arguments.iter().map(|argument| json!(argument)));
         let env: serde_json::Map<_, _> = self
-            .key
-            .map(|(name, value)| (name.to_owned(), json!(value)))
-            .into_iter()
+            .keys
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), json!(value)))
             .collect();
         json!({"command": command, "args": arguments, "env": env})
     }

@@ -24,6 +24,8 @@ mod intent_matrix;
 #[cfg(test)]
 mod isolation;
 #[cfg(test)]
+mod known_queries;
+#[cfg(test)]
 mod losslessness;
 #[cfg(test)]
 mod processes;

@@ -13,11 +13,10 @@ const MAX_LIMIT: usize = 50;
 
 /// Characters of a description in answers that do not show everything.
 const SUMMARY_LENGTH: usize = 300;
-const COMPACT_SUMMARY_LENGTH: usize = 120;
+const COMPACT_SUMMARY_LENGTH: usize = 100;
 
-const USAGE: &str = "Run a tool with the variant in its call_with: call_tool_read for reads, \
-call_tool_write for changes, call_tool_destructive for deletions. Pass the tool's name, its arguments \
-as args, and an intent whose operation_type matches the variant.";
+const USAGE: &str = "Run a tool with the variant in its call_with (call_tool_read, call_tool_write or \
+call_tool_destructive): its name, its args, and an intent whose operation_type matches the variant.";
 const NOTHING_FOUND: &str = "No tool matches. Try other words for what the tool should do, or leave \
 out the server and lane filters.";
 
@@ -71,14 +70,22 @@ pub struct SearchHit {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
     pub annotations: Box<RawValue>,
-    pub effective_tier: Option<Tier>,
-    pub provenance: Provenance,
+    /// Not in compact answers, which leave it to `call_with` and `describe_tool`.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<KnownTier>,
     pub call_with: ToolVariant,
     /// Shown only when true: the upstream is reconnecting and this is what it last announced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Reasons>,
+}
+
+/// What a tool counts as, and who says so.
+#[derive(Debug, Serialize)]
+pub struct KnownTier {
+    pub effective_tier: Option<Tier>,
+    pub provenance: Provenance,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -179,8 +186,10 @@ impl Engine {
             input_schema: schema.filter(|_| whole).map(ToOwned::to_owned),
             signature: (!whole).then(|| signature(schema)),
             annotations: annotations_of(tool),
-            effective_tier: standing.effective.tier(),
-            provenance: standing.effective.provenance(),
+            tier: (detail != Detail::Compact).then(|| KnownTier {
+                effective_tier: standing.effective.tier(),
+                provenance: standing.effective.provenance(),
+            }),
             call_with: standing.call_with,
             stale: hit.stale,
             explanation: None,
