@@ -216,7 +216,9 @@ mod tests {
         let own = json!({"tools": [{"name": "a", "description": "b", "inputSchema": {}}]});
         let tools = [("s:t".to_owned(), json!({"name": "t", "description": "c"}))];
         let mut report = Report::new(&counter, vec!["x: gone".to_owned()], &own, &tools);
-        spent.into_iter().for_each(|spent| report.add(spent));
+        for spent in spent {
+            report.add(spent);
+        }
         report
     }
 
