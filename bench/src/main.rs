@@ -1,18 +1,22 @@
 //! Measurements, one file per subcommand.
 
 mod activity;
+mod daemon;
 mod echo;
 mod floor;
 mod http;
 mod overhead;
+mod process;
 mod retrieval;
 mod search_speed;
+mod session;
+mod tokens;
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: bench retrieval DIR\n       bench search-speed DIR\n       bench overhead [--help]\n       bench activity [--records N]";
+const USAGE: &str = "usage: bench retrieval DIR\n       bench search-speed DIR\n       bench tokens [DIR]\n       bench overhead [--help]\n       bench activity [--records N]";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -20,6 +24,7 @@ fn main() -> Result<()> {
     match arguments.as_slice() {
         ["retrieval", directory] => retrieval::run(Path::new(directory)),
         ["search-speed", directory] => search_speed::run(Path::new(directory)),
+        ["tokens", options @ ..] => tokens::run(options),
         ["overhead", options @ ..] => overhead::run(options),
         ["activity", options @ ..] => activity::run(options),
         // The parts of `overhead` that are processes of their own.

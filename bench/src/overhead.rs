@@ -7,22 +7,22 @@
 mod cpu;
 mod driver;
 mod messages;
-mod process;
 mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Parser;
 use serde_json::json;
 
 use self::cpu::CpuTime;
 use self::driver::{Driver, Load};
 use self::messages::Messages;
-use self::process::Process;
 use self::table::Row;
+use crate::daemon;
 use crate::floor::{PIPE, WEB};
+use crate::process::Process;
 
 /// Turns that the calls of a row are spread over; the middle one counts as its CPU time.
 const ROUNDS: usize = 5;
@@ -71,45 +71,20 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
 
 async fn measure(options: &Options) -> Result<()> {
     let own = std::env::current_exe()?;
-    let daemon = match &options.daemon {
-        Some(daemon) => daemon.clone(),
-        None => own.with_file_name("mcpproxy"),
-    };
-    if !daemon.is_file() {
-        bail!(
-            "{} is not there; build it with `cargo build --release -p cli`, or name it with --daemon",
-            daemon.display()
-        );
-    }
+    let program = daemon::program(options.daemon.as_deref())?;
     let home = tempfile::tempdir()?;
     let echo = Process::start(&own, &["echo-http"], home.path()).await?;
     let floor = Process::start(&own, &["floor", &echo.url()], home.path()).await?;
-    let daemon = start_daemon(&daemon, &own, &echo, home.path()).await?;
+    let servers = json!({
+        PIPE: {"command": own, "args": ["echo-stdio"]},
+        WEB: {"url": echo.url()}
+    });
+    let daemon = daemon::start(&program, &servers, home.path()).await?;
     let measured = measure_all(options, &echo, &floor, &daemon).await;
     for process in [daemon, floor, echo] {
         process.stop().await?;
     }
     table::print(options.calls, options.concurrency, &measured?)
-}
-
-async fn start_daemon(daemon: &Path, own: &Path, echo: &Process, home: &Path) -> Result<Process> {
-    let config = home.join("config.json");
-    let servers = json!({
-        PIPE: {"command": own, "args": ["echo-stdio"]},
-        WEB: {"url": echo.url()}
-    });
-    std::fs::write(&config, json!({"mcpServers": servers}).to_string())?;
-    let (config, data) = (config.to_string_lossy(), home.join("data"));
-    let arguments = [
-        "serve",
-        "--config",
-        &config,
-        "--data-dir",
-        &data.to_string_lossy(),
-        "--listen",
-        "127.0.0.1:0",
-    ];
-    Process::start(daemon, &arguments, home).await
 }
 
 async fn measure_all(

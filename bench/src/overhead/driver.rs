@@ -4,23 +4,14 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use bytes::Bytes;
 use futures_util::future::try_join_all;
-use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Request, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::net::TcpStream;
 
 use super::messages::Messages;
 use crate::echo::RESULT;
-
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
-const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+use crate::session::{Session, message_in};
 
 #[derive(Debug)]
 pub(super) struct Driver {
@@ -34,11 +25,10 @@ pub(super) struct Load {
     pub(super) elapsed: Duration,
 }
 
-/// A connection with a session of its own.
+/// A session, and the calls it makes.
 #[derive(Debug)]
 struct Connection {
-    sender: SendRequest<Full<Bytes>>,
-    headers: HeaderMap,
+    session: Session,
     messages: Messages,
     last_id: usize,
 }
@@ -88,35 +78,11 @@ impl Load {
 
 impl Connection {
     async fn open(address: SocketAddr, messages: Messages) -> Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-        // When it breaks, the next call says so.
-        tokio::spawn(connection);
-        let mut headers = HeaderMap::new();
-        headers.insert(HOST, address.to_string().parse()?);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let accepted = HeaderValue::from_static("application/json, text/event-stream");
-        headers.insert(ACCEPT, accepted);
-        let mut connection = Self {
-            sender,
-            headers,
+        Ok(Self {
+            session: Session::open(address).await?,
             messages,
             last_id: 0,
-        };
-        connection.initialize().await?;
-        Ok(connection)
-    }
-
-    async fn initialize(&mut self) -> Result<()> {
-        let (status, headers, _) = self.post(INITIALIZE.into()).await?;
-        ensure!(status == StatusCode::OK, "initialize: {status}");
-        if let Some(session) = headers.get(SESSION_ID) {
-            self.headers.insert(SESSION_ID, session.clone());
-        }
-        let (status, ..) = self.post(INITIALIZED.into()).await?;
-        ensure!(status.is_success(), "initialized: {status}");
-        Ok(())
+        })
     }
 
     async fn calls(&mut self, calls: usize) -> Result<Vec<Duration>> {
@@ -125,11 +91,12 @@ impl Connection {
             self.last_id += 1;
             let message = self.messages.call(self.last_id);
             let started = Instant::now();
-            let (status, _, body) = self.post(message.into()).await?;
+            let (status, body) = self.session.post(message.into()).await?;
             latencies.push(started.elapsed());
             let said = || String::from_utf8_lossy(&body).into_owned();
             ensure!(status == StatusCode::OK, "{status}: {}", said());
-            let answer: Answer<'_> = serde_json::from_slice(json_in(&body)).with_context(said)?;
+            let answer: Answer<'_> =
+                serde_json::from_slice(message_in(&body)).with_context(said)?;
             // A refusal would be quick, and a result that was changed on the way is none.
             ensure!(
                 answer.id == self.last_id,
@@ -139,38 +106,5 @@ impl Connection {
             ensure!(answer.result.get() == *RESULT, "not the result: {}", said());
         }
         Ok(latencies)
-    }
-
-    async fn post(&mut self, body: Bytes) -> Result<(StatusCode, HeaderMap, Bytes)> {
-        let mut request = Request::post("/mcp").body(Full::new(body))?;
-        *request.headers_mut() = self.headers.clone();
-        self.sender.ready().await?;
-        let response = self.sender.send_request(request).await?;
-        let (parts, body) = response.into_parts();
-        Ok((
-            parts.status,
-            parts.headers,
-            body.collect().await?.to_bytes(),
-        ))
-    }
-}
-
-/// The message in a body. One that took long comes as the last of a few events.
-fn json_in(body: &[u8]) -> &[u8] {
-    body.split(|byte| *byte == b'\n')
-        .filter_map(|line| line.strip_prefix(b"data: "))
-        .next_back()
-        .unwrap_or(body)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_is_found_in_either_kind_of_body() {
-        assert_eq!(json_in(br#"{"id":1}"#), br#"{"id":1}"#);
-        let events = b"id: 1-0\ndata: \n\nid: 1-1\ndata: {\"id\":1}\n\n";
-        assert_eq!(json_in(events), br#"{"id":1}"#);
     }
 }

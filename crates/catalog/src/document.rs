@@ -16,6 +16,9 @@ use crate::word_piece;
 /// Parameters nested deeper say little about what a tool is for.
 const PARAMETER_DEPTH: usize = 4;
 
+/// Longer enumerations are lists of countries or the like, which no tool is for.
+const MOST_VALUES: usize = 64;
+
 /// Descriptions begin with what a tool does. What follows is how to use it, and takes the sum of
 /// all its words away from there.
 const MEANINGFUL_TOKENS: usize = 32;
@@ -83,6 +86,11 @@ impl Analyzer {
                 if let Some(Value::String(description)) = property.get("description") {
                     self.count(counter, Field::ParameterDescription, description);
                 }
+                let values = property.get("enum").and_then(Value::as_array);
+                let values = values.into_iter().flatten().take(MOST_VALUES);
+                for value in values.filter_map(Value::as_str) {
+                    self.count(counter, Field::ParameterDescription, value);
+                }
                 self.count_parameters(counter, property, depth);
             }
         }
@@ -105,11 +113,14 @@ impl Analyzer {
         });
     }
 
-    /// What a tool is for: its server, its name and how its description begins.
+    /// What a tool is for: its server, its name, its title and how its description begins.
     pub(crate) fn embed(&mut self, tool: &ToolDefinition) -> Embedding {
         let mut sum = EmbeddingSum::new();
         self.add_meaning(&mut sum, tool.id.server().as_str(), usize::MAX);
         self.add_meaning(&mut sum, tool.id.tool().as_str(), usize::MAX);
+        if let Some(title) = &tool.title {
+            self.add_meaning(&mut sum, title, usize::MAX);
+        }
         self.add_meaning(&mut sum, &tool.description, MEANINGFUL_TOKENS);
         sum.finish()
     }
@@ -192,6 +203,17 @@ mod tests {
             let document = analyze(&json!({"name": "x1", "inputSchema": odd}));
             assert_eq!(document.lengths[Field::ParameterName as usize], 0);
         }
+    }
+
+    #[test]
+    fn the_values_of_an_enumeration_describe_their_parameter() {
+        let schema = json!({"properties": {"unit": {"enum": ["celsius", 7, null]}}});
+        let document = analyze(&json!({"name": "x1", "inputSchema": schema}));
+        assert_eq!(frequencies(&document, "celsius"), [0, 0, 0, 0, 1]);
+        let values: Vec<_> = (0..1_000).map(|number| format!("v{number}x")).collect();
+        let schema = json!({"properties": {"many": {"enum": values}}});
+        let document = analyze(&json!({"name": "x1", "inputSchema": schema}));
+        assert!(document.lengths[Field::ParameterDescription as usize] < 200);
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl<'a> Plan<'a> {
         let rarity = self.rarity(found);
         let mut terms = Vec::new();
         if found.is_empty() {
-            for term in typo::candidates(&word.stem, index.name_terms()) {
+            for term in typo::candidates(&word.written, &word.stem, index.name_terms()) {
                 let found = index.occurrences(term);
                 terms.push(PlannedTerm {
                     term,

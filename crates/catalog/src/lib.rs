@@ -28,8 +28,9 @@ mod word_list;
 mod word_piece;
 
 pub use bm25::Field;
-pub use explain::{Explanation, Match};
+pub use explain::{Explanation, Fusion, Match, Reasons};
 pub use lexical::MatchKind;
+pub use query::LONGEST_QUERY;
 pub use search::{Hit, Query, SearchResults};
 pub use signature::signature;
 pub use snapshot::{Entry, ServerTools, Snapshot};

@@ -4,8 +4,9 @@ use crate::action::Action;
 use crate::text::{self, Role};
 use crate::word_list;
 
-/// A query is a sentence. What follows after this much is a pasted document.
-const LONGEST_QUERY: usize = 4096;
+/// The bytes of a query that count. It is a sentence; what follows after this much is a pasted
+/// document.
+pub const LONGEST_QUERY: usize = 4096;
 
 /// More distinct words than this add work and no meaning.
 const MOST_WORDS: usize = 64;

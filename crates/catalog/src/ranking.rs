@@ -12,7 +12,7 @@ use policy::ServerName;
 
 use crate::action::Action;
 use crate::embedding::{Embedding, EmbeddingSum};
-use crate::explain::{Explanation, Match};
+use crate::explain::{Explanation, Fusion, Match, Reasons};
 use crate::lexical::Plan;
 use crate::query::ParsedQuery;
 use crate::search::{Hit, Query};
@@ -95,10 +95,8 @@ impl<'a> Ranking<'a> {
                 .iter()
                 .zip(&placed.segment.actions);
             for (score, (embedding, action)) in scores.iter_mut().zip(tools) {
-                *score = fuse(*score, self.embedding.likeness(embedding));
-                if self.is_other(*action) {
-                    *score *= OTHER_ACTION;
-                }
+                let meaning = self.embedding.likeness(embedding);
+                *score = self.fusion(*action).score(*score, meaning);
             }
         }
         for mention in self.mentions {
@@ -107,10 +105,17 @@ impl<'a> Ranking<'a> {
         scores
     }
 
-    /// Whether both the query and the tool say what is done, and it is not the same.
-    fn is_other(&self, action: Option<Action>) -> bool {
+    /// How words and meaning of a tool with this action become its score, if it is not named.
+    fn fusion(&self, action: Option<Action>) -> Fusion {
+        // Only if both the query and the tool say what is done can it be told apart.
         let both = self.action.zip(action);
-        both.is_some_and(|(asked, done)| asked != done)
+        let other = both.is_some_and(|(asked, done)| asked != done);
+        Fusion {
+            words_weight: NAMED * (1.0 - MEANING),
+            meaning_weight: NAMED * MEANING,
+            action_factor: if other { OTHER_ACTION } else { 1.0 },
+            named: false,
+        }
     }
 
     /// Lifts the tools that `mention` names above all that merely match. Among tools of the same
@@ -180,13 +185,18 @@ impl<'a> Ranking<'a> {
             .map(|(word, best)| Match::new(word.written, &best))
             .collect();
         let embedding = placed.segment.embeddings.get(position as usize)?;
+        let action = *placed.segment.actions.get(position as usize)?;
         Some(Explanation {
             hit: self.hit(ranked)?,
-            words: matches.iter().map(|matched| matched.share).sum(),
-            meaning: self.embedding.likeness(embedding),
-            other_action: self.is_other(*placed.segment.actions.get(position as usize)?),
-            named: ranked.score >= NAMED,
-            matches,
+            reasons: Reasons {
+                words: matches.iter().map(|matched| matched.share).sum(),
+                meaning: self.embedding.likeness(embedding),
+                fusion: Fusion {
+                    named: ranked.score >= NAMED,
+                    ..self.fusion(action)
+                },
+                matches,
+            },
         })
     }
 }
@@ -195,10 +205,6 @@ impl<'a> Ranking<'a> {
 fn range(placed: &[Placed]) -> Range<usize> {
     let start = placed.first().map_or(0, |placed| placed.range().start);
     start..placed.last().map_or(start, |placed| placed.range().end)
-}
-
-fn fuse(words: f32, meaning: f32) -> f32 {
-    NAMED * ((1.0 - MEANING) * words + MEANING * meaning)
 }
 
 /// The direction of a query. Rare words say more about what is meant than common ones.

@@ -121,3 +121,51 @@ impl Segment {
         Some((document, self.embeddings.get(position)?.clone()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    fn tools(changed: usize) -> Arc<[Arc<ToolDefinition>]> {
+        let tool = |number: usize| {
+            let description = if number < changed { "New." } else { "Old." };
+            let definition = json!({"name": format!("t{number}"), "description": description});
+            let raw = RawValue::from_string(definition.to_string()).unwrap();
+            Arc::new(ToolDefinition::parse(&"s".parse().unwrap(), raw).unwrap())
+        };
+        (0..50).map(tool).collect()
+    }
+
+    fn build(tools: Arc<[Arc<ToolDefinition>]>, previous: Option<&Segment>) -> Segment {
+        Segment::build(
+            "s".parse().unwrap(),
+            tools,
+            previous,
+            &mut Analyzer::default(),
+        )
+    }
+
+    #[test]
+    fn only_tools_that_changed_are_analysed_again() {
+        let before = build(tools(0), None);
+        // None of the definitions is the same object: the upstream announced the list anew.
+        let after = build(tools(10), Some(&before));
+        let analysed = after.documents.iter().filter(|document| {
+            let known = |other: &Arc<Document>| Arc::ptr_eq(document, other);
+            !before.documents.iter().any(known)
+        });
+        assert_eq!(analysed.count(), 10);
+    }
+
+    #[test]
+    fn a_tool_that_is_gone_leaves_nothing_behind() {
+        let before = build(tools(10), None);
+        let after = build(tools(10)[10..].into(), Some(&before));
+        assert_eq!(after.tools.len(), 40);
+        assert!(before.terms().any(|(term, _)| **term == *"new"));
+        assert!(!after.terms().any(|(term, _)| **term == *"new"));
+    }
+}

@@ -5,14 +5,24 @@ use std::sync::Arc;
 /// Shorter words have too many neighbours that mean something else.
 const SHORTEST: usize = 5;
 
-/// The terms among `known` that are one slip of the finger away from `word`.
-pub(crate) fn candidates<'a>(word: &str, known: &'a [Arc<str>]) -> impl Iterator<Item = &'a str> {
-    let long_enough = word.chars().nth(SHORTEST - 1).is_some();
+/// What must be left of it as a stem, which drops endings, and of the term that is meant.
+const SHORTEST_STEM: usize = 3;
+const SHORTEST_TERM: usize = 4;
+
+/// The terms among `known` that are one slip of the finger away from the stem of what is written.
+pub(crate) fn candidates<'a>(
+    written: &str,
+    stem: &str,
+    known: &'a [Arc<str>],
+) -> impl Iterator<Item = &'a str> {
+    let at_least = |text: &str, characters: usize| text.chars().nth(characters - 1).is_some();
+    let long_enough = at_least(written, SHORTEST) && at_least(stem, SHORTEST_STEM);
     let known = if long_enough { known } else { &[] };
     known
         .iter()
         .map(AsRef::as_ref)
-        .filter(move |term| shares_an_end(word, term) && one_edit_apart(word, term))
+        .filter(move |term| shares_an_end(stem, term) && one_edit_apart(stem, term))
+        .filter(move |term| at_least(term, SHORTEST_TERM))
 }
 
 /// One slip leaves the beginning or the end of a word alone. Nearly all terms are told apart by
@@ -67,11 +77,19 @@ mod tests {
     #[test]
     fn short_words_have_no_candidates() {
         let known = ["list".into(), "lists".into()];
-        assert_eq!(candidates("lisd", &known).count(), 0);
+        assert_eq!(candidates("lisd", "lisd", &known).count(), 0);
         assert_eq!(
-            candidates("listz", &known).collect::<Vec<_>>(),
+            candidates("listz", "listz", &known).collect::<Vec<_>>(),
             ["list", "lists"]
         );
+    }
+
+    #[test]
+    fn the_length_of_what_was_written_counts_and_not_of_its_stem() {
+        let known = ["issu".into(), "is".into()];
+        let found: Vec<_> = candidates("isues", "isu", &known).collect();
+        assert_eq!(found, ["issu"]);
+        assert_eq!(candidates("using", "us", &known).count(), 0);
     }
 
     proptest! {
@@ -81,7 +99,7 @@ mod tests {
         fn no_candidate_is_missed(word in "[abé]{5,7}", known in "[abé]{4,8}") {
             let listed = [Arc::from(known.as_str())];
             let near = strsim::osa_distance(&word, &known) <= 1;
-            prop_assert_eq!(candidates(&word, &listed).count(), usize::from(near));
+            prop_assert_eq!(candidates(&word, &word, &listed).count(), usize::from(near));
         }
 
         #[test]

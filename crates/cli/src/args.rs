@@ -160,7 +160,9 @@ pub(crate) enum ToolsCommand {
     Search {
         #[arg(required = true)]
         query: Vec<String>,
-        #[arg(long, default_value_t = 10)]
+        /// At most so many tools, 1 to 50
+        #[arg(long, default_value_t = 10, allow_negative_numbers = true,
+              value_parser = clap::value_parser!(u8).range(1..=50))]
         limit: u8,
         /// Only tools of this server
         #[arg(long)]
@@ -168,6 +170,9 @@ pub(crate) enum ToolsCommand {
         /// Only tools of this lane: read, write or destructive
         #[arg(long, value_parser = |text: &str| text.parse::<OperationType>())]
         lane: Option<OperationType>,
+        /// Say why each tool was found
+        #[arg(long)]
+        explain: bool,
     },
     /// Show all about one tool
     Show {

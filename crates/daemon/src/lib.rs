@@ -12,6 +12,7 @@ mod engine;
 mod http;
 mod rest;
 
+pub use catalog::LONGEST_QUERY;
 pub use chronicle::{ChronicleError, open_activity, read_activity};
 pub use daemon::{Daemon, StartError, surroundings};
 pub use data_dir::{DataDir, DataDirError, Lock};

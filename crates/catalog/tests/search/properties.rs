@@ -131,10 +131,13 @@ proptest! {
         let results = snapshot.search(&query);
         prop_assert_eq!(ranking(&SearchResults { hits, total: results.total }), ranking(&results));
         for explanation in &explained {
-            prop_assert!((0.0..=1.0).contains(&explanation.words));
-            prop_assert!((0.0..=1.0).contains(&explanation.meaning));
-            prop_assert_eq!(explanation.named, explanation.hit.score >= 0.9);
-            prop_assert_eq!(explanation.words > 0.0, !explanation.matches.is_empty());
+            let (score, reasons) = (explanation.hit.score, &explanation.reasons);
+            prop_assert!((0.0..=1.0).contains(&reasons.words));
+            prop_assert!((0.0..=1.0).contains(&reasons.meaning));
+            prop_assert_eq!(reasons.fusion.named, score >= 0.9);
+            prop_assert_eq!(reasons.words > 0.0, !reasons.matches.is_empty());
+            let fused = reasons.fusion.score(reasons.words, reasons.meaning);
+            prop_assert!(reasons.fusion.named || (fused - score).abs() < 1e-5);
         }
     }
 

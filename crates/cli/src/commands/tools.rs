@@ -1,6 +1,9 @@
 //! `mcpproxy tools list|search|show`.
 
+mod hits;
+
 use config::Settings;
+use daemon::LONGEST_QUERY;
 use policy::{OperationType, ToolVariant};
 use serde_json::Value;
 use url::form_urlencoded;
@@ -55,18 +58,20 @@ async fn show(command: &ToolsCommand, api: &Api, printer: &Printer) -> Outcome {
             limit,
             server,
             lane,
+            explain,
         } => {
             let limit = limit.to_string();
             let words = words.join(" ");
             let query = query(&[
-                ("q", Some(&words)),
+                ("q", Some(within_a_url(&words, printer))),
                 ("limit", Some(&limit)),
                 ("server", server.as_deref()),
                 ("lane", lane.map(OperationType::as_str)),
+                ("explain", explain.then_some("true")),
             ]);
             let found = parse(&api.get(&format!("/tools/search{query}")).await?)?;
             note_failed_servers(api, None, printer).await?;
-            print_hits(&found, printer);
+            hits::print(&found, printer);
         }
         ToolsCommand::Show { tool } => {
             let name: String = form_urlencoded::byte_serialize(tool.as_bytes()).collect();
@@ -79,6 +84,17 @@ async fn show(command: &ToolsCommand, api: &Api, printer: &Printer) -> Outcome {
         }
     }
     Ok(Exit::Ok)
+}
+
+/// As much of a query as the search reads. More would not fit into a URL.
+fn within_a_url<'a>(words: &'a str, printer: &Printer) -> &'a str {
+    let read = &words[..words.floor_char_boundary(LONGEST_QUERY)];
+    if read.len() < words.len() {
+        printer.note(&format!(
+            "note: only the first {LONGEST_QUERY} bytes of the query count"
+        ));
+    }
+    read
 }
 
 fn query(parameters: &[(&str, Option<&str>)]) -> String {
@@ -134,30 +150,6 @@ fn print_list(found: &Value, printer: &Printer) {
         rows.collect(),
     );
     printer.note(&format!("{} tools", found["total"]));
-}
-
-fn print_hits(found: &Value, printer: &Printer) {
-    if printer.format != Format::Table {
-        return printer.data(found, Some("tools"));
-    }
-    if let Some(hint) = found["hint"].as_str() {
-        return printer.note(hint);
-    }
-    let rows = entries(found).map(|tool| {
-        let score = tool["score"].as_f64().unwrap_or_default();
-        vec![
-            text(tool, "name").into(),
-            lane_entry(tool),
-            format!("{score:.2}").into(),
-            summary(tool).into(),
-        ]
-    });
-    printer.table(&["TOOL", "LANE", "SCORE", "DESCRIPTION"], rows.collect());
-    printer.note(&format!(
-        "{} of {} matching tools",
-        entries(found).count(),
-        found["total"]
-    ));
 }
 
 fn print_tool(tool: &Value, printer: &Printer) {

@@ -24,6 +24,8 @@ mod intent_matrix;
 #[cfg(test)]
 mod isolation;
 #[cfg(test)]
+mod known_queries;
+#[cfg(test)]
 mod losslessness;
 #[cfg(test)]
 mod processes;
@@ -37,6 +39,8 @@ mod real_peers;
 mod retrieve_tools;
 #[cfg(test)]
 mod rmcp_peers;
+#[cfg(test)]
+mod search_input;
 #[cfg(test)]
 mod security;
 #[cfg(test)]

@@ -12,10 +12,10 @@ use tokio::process::{Child, Command};
 use crate::support::{call, home, read, text_of};
 
 /// How long a peer may take to start on a busy machine.
-const SLOW_START: Duration = Duration::from_mins(1);
+pub(crate) const SLOW_START: Duration = Duration::from_mins(1);
 
 /// A tool that `scripts/test` installs.
-fn tool(path: &str) -> PathBuf {
+pub(crate) fn tool(path: &str) -> PathBuf {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.test-tools");
     let path = tools.join(path);
     assert!(
@@ -31,7 +31,7 @@ fn node() -> PathBuf {
 }
 
 /// The entry for an upstream that npm installed.
-fn npm_server(program: &str, arguments: &[&str], env: &Value) -> Value {
+pub(crate) fn npm_server(program: &str, arguments: &[&str], env: &Value) -> Value {
     let program = tool(&format!("node_modules/.bin/{program}"));
     let mut args = vec![json!(program)];
     args.extend(arguments.iter().map(|argument| json!(argument)));

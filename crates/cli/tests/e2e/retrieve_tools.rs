@@ -92,6 +92,11 @@ async fn guidance_is_there_whatever_the_detail() {
         for tool in found["tools"].as_array().unwrap() {
             assert!(tool["annotations"].is_object(), "{detail} {tool}");
             assert!(tool["call_with"].is_string(), "{detail} {tool}");
+            assert_eq!(
+                tool["provenance"].is_string(),
+                detail != "compact",
+                "{tool}"
+            );
             assert_eq!(tool["signature"].is_string(), detail == "compact", "{tool}");
             assert_eq!(
                 tool["inputSchema"].is_object(),

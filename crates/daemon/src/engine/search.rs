@@ -1,6 +1,6 @@
 //! `retrieve_tools`: the tools that fit a query, with as much detail as a budget allows.
 
-use catalog::{Hit, Query, signature, summary};
+use catalog::{Hit, LONGEST_QUERY, Query, Reasons, signature, summary};
 use mcp::RawValue;
 use policy::{Code, Provenance, Refusal, ServerName, Tier, ToolId, ToolVariant};
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,10 @@ const MAX_LIMIT: usize = 50;
 
 /// Characters of a description in answers that do not show everything.
 const SUMMARY_LENGTH: usize = 300;
-const COMPACT_SUMMARY_LENGTH: usize = 120;
+const COMPACT_SUMMARY_LENGTH: usize = 100;
 
-const USAGE: &str = "Run a tool with the variant in its call_with: call_tool_read for reads, \
-call_tool_write for changes, call_tool_destructive for deletions. Pass the tool's name, its arguments \
-as args, and an intent whose operation_type matches the variant.";
+const USAGE: &str = "Run a tool with the variant in its call_with (call_tool_read, call_tool_write or \
+call_tool_destructive): its name, its args, and an intent whose operation_type matches the variant.";
 const NOTHING_FOUND: &str = "No tool matches. Try other words for what the tool should do, or leave \
 out the server and lane filters.";
 
@@ -34,6 +33,10 @@ pub struct SearchRequest {
     pub lane: Option<String>,
     #[serde(default)]
     pub detail: Option<Detail>,
+    /// Whether each hit says why it was found. It is for people who write descriptions, and not an
+    /// argument of the tool: an agent would pay for it with every search.
+    #[serde(skip)]
+    pub explain: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -67,12 +70,22 @@ pub struct SearchHit {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
     pub annotations: Box<RawValue>,
-    pub effective_tier: Option<Tier>,
-    pub provenance: Provenance,
+    /// Not in compact answers, which leave it to `call_with` and `describe_tool`.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<KnownTier>,
     pub call_with: ToolVariant,
     /// Shown only when true: the upstream is reconnecting and this is what it last announced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Reasons>,
+}
+
+/// What a tool counts as, and who says so.
+#[derive(Debug, Serialize)]
+pub struct KnownTier {
+    pub effective_tier: Option<Tier>,
+    pub provenance: Provenance,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -127,13 +140,18 @@ impl Engine {
         let found = catalog.search(&query);
         let mut budget = self.config.load().retrieve_tools.schema_budget;
         let detail = request.detail.unwrap_or_default();
-        let tools: Vec<_> = found
+        let mut tools: Vec<_> = found
             .hits
             .iter()
             .map(|hit| self.hit(hit, detail, &mut budget))
             .collect();
+        if request.explain {
+            for (tool, explained) in tools.iter_mut().zip(catalog.explain(&query)) {
+                tool.explanation = Some(explained.reasons);
+            }
+        }
         Ok(SearchResult {
-            hint: tools.is_empty().then(|| NOTHING_FOUND.to_owned()),
+            hint: hint(&request.query, tools.is_empty()),
             tools,
             total: found.total,
             usage_instructions: USAGE,
@@ -164,14 +182,17 @@ impl Engine {
             name: tool.id.clone(),
             server: tool.id.server().clone(),
             description,
-            score: hit.score,
+            score: rounded(hit.score),
             input_schema: schema.filter(|_| whole).map(ToOwned::to_owned),
             signature: (!whole).then(|| signature(schema)),
             annotations: annotations_of(tool),
-            effective_tier: standing.effective.tier(),
-            provenance: standing.effective.provenance(),
+            tier: (detail != Detail::Compact).then(|| KnownTier {
+                effective_tier: standing.effective.tier(),
+                provenance: standing.effective.provenance(),
+            }),
             call_with: standing.call_with,
             stale: hit.stale,
+            explanation: None,
         }
     }
 
@@ -191,6 +212,21 @@ fn parse_lane(text: &str) -> Result<ToolVariant, SearchError> {
         .into_iter()
         .find(|variant| text == variant.as_str() || text == variant.operation_type().as_str())
         .ok_or_else(|| SearchError::Lane(text.to_owned()))
+}
+
+/// Further digits say nothing, and an agent pays for each of them.
+fn rounded(score: f32) -> f32 {
+    (score * 1000.0).round() / 1000.0
+}
+
+fn hint(query: &str, nothing_found: bool) -> Option<String> {
+    if query.len() > LONGEST_QUERY {
+        let advice = "say in one sentence what the tool should do";
+        return Some(format!(
+            "Only the first {LONGEST_QUERY} bytes of the query count; {advice}."
+        ));
+    }
+    nothing_found.then(|| NOTHING_FOUND.to_owned())
 }
 
 fn did_you_mean(near: &[ServerName]) -> String {

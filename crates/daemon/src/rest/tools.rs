@@ -90,6 +90,9 @@ pub(super) struct SearchQuery {
     server: Option<String>,
     lane: Option<String>,
     detail: Option<crate::engine::Detail>,
+    /// Whether each hit says why it was found.
+    #[serde(default)]
+    explain: bool,
 }
 
 /// Searches as `retrieve_tools` does.
@@ -104,6 +107,7 @@ pub(super) async fn search(
         server: query.server,
         lane: query.lane,
         detail: query.detail,
+        explain: query.explain,
     };
     let found = state.engine.search(&request);
     found

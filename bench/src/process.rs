@@ -18,9 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Dropping it kills the process.
 #[derive(Debug)]
-pub(super) struct Process {
-    pub(super) id: u32,
-    pub(super) address: SocketAddr,
+pub(crate) struct Process {
+    pub(crate) id: u32,
+    pub(crate) address: SocketAddr,
     child: Child,
     /// Kept open: our own subcommands end when it closes, and a pipe nobody reads breaks writers.
     _pipes: (Option<ChildStdin>, BufReader<ChildStdout>),
@@ -31,7 +31,7 @@ impl Process {
         clippy::disallowed_methods,
         reason = "what is measured must not share a process with the measurement"
     )]
-    pub(super) async fn start(program: &Path, arguments: &[&str], home: &Path) -> Result<Self> {
+    pub(crate) async fn start(program: &Path, arguments: &[&str], home: &Path) -> Result<Self> {
         let name = arguments.first().copied().unwrap_or_default();
         let log = home.join(format!("{name}.log"));
         let mut child = Command::new(program)
@@ -61,12 +61,12 @@ impl Process {
         })
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
     /// Asks the process to end and waits for it; one that does not is killed.
-    pub(super) async fn stop(mut self) -> Result<()> {
+    pub(crate) async fn stop(mut self) -> Result<()> {
         if let Some(id) = self
             .child
             .id()
