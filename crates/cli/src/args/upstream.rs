@@ -49,19 +49,19 @@ pub(crate) struct AddArgs {
     #[arg(long)]
     pub url: Option<String>,
     /// A variable of the program's environment; `${env:NAME}` in the value stays a reference
-    #[arg(long, value_name = "NAME=VALUE", requires = "command", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url", value_parser = pair)]
     pub env: Vec<(String, String)>,
     /// A header of every request; `${env:NAME}` in the value stays a reference
-    #[arg(long, value_name = "NAME=VALUE", requires = "url", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "command", value_parser = pair)]
     pub header: Vec<(String, String)>,
     /// How long one call may take, as 30s or 2m
     #[arg(long)]
     pub timeout: Option<String>,
     /// The directory the program starts in
-    #[arg(long, value_name = "DIR", requires = "command")]
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
     pub working_dir: Option<String>,
     /// The address speaks the transport of 2024-11-05
-    #[arg(long, requires = "url")]
+    #[arg(long, conflicts_with = "command")]
     pub sse: bool,
     /// Add it without connecting to it first
     #[arg(long)]

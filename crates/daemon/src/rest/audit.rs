@@ -17,6 +17,9 @@ use super::{Answer, ApiError, Data, ErrorBody};
 use crate::engine::Audited;
 use crate::http::AppState;
 
+/// A manifest is JSON and not in the envelope, so it must not look like the report.
+const MANIFEST: &str = "application/vnd.mcpproxy.manifest+json";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Format {
@@ -102,6 +105,7 @@ struct AuditData<'a> {
                 (String = "text/markdown"),
                 (Object = "application/sarif+json"),
                 (String = "application/xml"),
+                (Object = "application/vnd.mcpproxy.manifest+json"),
             ),
         ),
         (status = 400, description = "A parameter is not understood.", body = ErrorBody),
@@ -132,6 +136,7 @@ pub(super) async fn show(
                 (String = "text/markdown"),
                 (Object = "application/sarif+json"),
                 (String = "application/xml"),
+                (Object = "application/vnd.mcpproxy.manifest+json"),
             ),
         ),
         (status = 400, description = "The tools or the manifest are not understood.", body = ErrorBody),
@@ -194,7 +199,7 @@ fn encode(audited: &Audited, format: Format, fail_on: FailOn) -> Response {
         ),
         Format::Junit => text("application/xml", render::junit(report, fail_on)),
         Format::Manifest => match Manifest::from_report(report) {
-            Some(manifest) => text("application/json", manifest.to_json()),
+            Some(manifest) => text(MANIFEST, manifest.to_json()),
             None => ApiError::not_found("there is no tool to write a manifest of").into_response(),
         },
     }

@@ -32,7 +32,17 @@ pub(crate) fn events() -> Router<AppState> {
 }
 
 pub(crate) fn router() -> Router<AppState> {
-    let routes = OpenApiRouter::new()
+    let routes = openapi::with_document(routes());
+    routes.method_not_allowed_fallback(envelope::no_such_method)
+}
+
+/// The OpenAPI document of the REST API.
+pub fn api_document() -> serde_json::Value {
+    openapi::document(routes().into_openapi())
+}
+
+fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
         .routes(routes!(events::watch))
         .routes(routes!(activity::list))
         .routes(routes!(activity::summary))
@@ -59,6 +69,5 @@ pub(crate) fn router() -> Router<AppState> {
         .routes(routes!(tools::list))
         .routes(routes!(tools::search))
         .routes(routes!(tools::call))
-        .routes(routes!(tools::show));
-    openapi::with_document(routes).method_not_allowed_fallback(envelope::no_such_method)
+        .routes(routes!(tools::show))
 }

@@ -45,7 +45,7 @@ fn answer(text: Bytes) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-fn document(described: utoipa::openapi::OpenApi) -> Value {
+pub(super) fn document(described: utoipa::openapi::OpenApi) -> Value {
     let mut frame = Frame::openapi();
     frame.info.version = env!("CARGO_PKG_VERSION").to_owned();
     let components = frame.components.get_or_insert_default();
