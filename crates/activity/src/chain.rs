@@ -25,6 +25,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 
 use crate::payload::SealedPayload;
 use crate::record::{Ended, Started};
@@ -42,9 +43,10 @@ pub struct Hash(pub [u8; 32]);
 pub struct InvalidHash;
 
 /// A place in the chain: the number of an entry and its hash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Link {
     pub sequence: u64,
+    #[schema(value_type = String)]
     pub hash: Hash,
 }
 
@@ -58,12 +60,13 @@ pub(crate) enum EntryKind {
 }
 
 /// What retention leaves behind: where the rest of the chain continues from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Checkpoint {
     /// The last entry that was removed.
     pub through: Link,
     /// How many records were removed in all, by this and every earlier checkpoint.
     pub removed_records: u64,
+    #[schema(value_type = String, format = DateTime)]
     pub made_at: Timestamp,
 }
 

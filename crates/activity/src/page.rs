@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::chain::Hash;
 use crate::filter::{Filter, FilterError};
@@ -50,7 +51,7 @@ pub struct ListRequest {
 }
 
 /// One page, in the shape that scripts rely on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Page {
     pub activities: Vec<Record>,
     /// How many records match in all.
@@ -60,6 +61,8 @@ pub struct Page {
     pub total_is_lower_bound: bool,
     pub limit: u32,
     pub offset: u64,
+    /// Where the next page begins; give it back as `cursor`.
+    #[schema(value_type = Option<String>)]
     pub next_cursor: Option<Cursor>,
 }
 

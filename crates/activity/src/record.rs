@@ -6,31 +6,43 @@ use std::time::Duration;
 use jiff::Timestamp;
 use policy::{DataSensitivity, OperationType, Provenance, Tier, ToolVariant};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::id::ActivityId;
 use crate::payload::{Payload, SealedPayload};
 use crate::words::{RecordType, Source, Status};
 
 /// A record as it is listed, shown and exported.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Record {
+    #[schema(value_type = String)]
     pub id: ActivityId,
     #[serde(rename = "type")]
     pub record_type: RecordType,
     pub source: Source,
+    #[schema(value_type = Option<String>)]
     pub server_name: Option<Arc<str>>,
+    #[schema(value_type = Option<String>)]
     pub tool_name: Option<Arc<str>>,
+    #[schema(value_type = Option<serde_json::Value>)]
     pub arguments: Option<Payload>,
+    #[schema(value_type = Option<serde_json::Value>)]
     pub response: Option<Payload>,
     pub response_truncated: bool,
     pub status: Status,
+    #[schema(value_type = Option<String>)]
     pub error_code: Option<Arc<str>>,
+    #[schema(value_type = Option<String>)]
     pub error_message: Option<Arc<str>>,
     pub duration_ms: Option<u64>,
     #[serde(with = "milliseconds")]
+    #[schema(value_type = String, format = DateTime)]
     pub timestamp: Timestamp,
+    #[schema(value_type = Option<String>)]
     pub session_id: Option<Arc<str>>,
+    #[schema(value_type = Option<String>)]
     pub client_name: Option<Arc<str>>,
+    #[schema(value_type = Option<String>)]
     pub request_id: Option<Arc<str>>,
     pub request_bytes: u64,
     pub response_bytes: u64,
@@ -38,7 +50,7 @@ pub struct Record {
 }
 
 /// What was declared and what was known about the tool when the call was decided.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Metadata {
     pub intent: Option<RecordedIntent>,
     pub tool_variant: Option<ToolVariant>,
@@ -50,7 +62,7 @@ pub struct Metadata {
 
 /// The intent as far as it could be understood; a refused call may have declared less than a
 /// whole one.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecordedIntent {
     pub operation_type: Option<OperationType>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::filter::FilterError;
 use crate::words::{Status, Word, words};
@@ -29,18 +30,20 @@ words! {
 }
 
 /// Calls and refusals of a period that have ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Summary {
     pub period: Period,
     pub group_by: GroupBy,
+    #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
     pub until: Timestamp,
     pub total: Counts,
     /// Largest first; by hour, oldest first.
     pub groups: Vec<Group>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Group {
     /// `server:tool` when grouped by tool; nothing for records without a value.
     pub key: Option<String>,
@@ -48,7 +51,7 @@ pub struct Group {
     pub counts: Counts,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Counts {
     pub records: u64,
     pub success: u64,
@@ -62,14 +65,15 @@ pub struct Counts {
 }
 
 /// How the tools were used, most used first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     pub period: Period,
+    #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
     pub tools: Vec<ToolUsage>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ToolUsage {
     pub server_name: Option<String>,
     pub tool_name: Option<String>,

@@ -1,12 +1,13 @@
 //! What walking the hash chain found.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::chain::{Checkpoint, Hash, Link};
 use crate::id::ActivityId;
 
 /// The answer to "is the log as it was written?".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Verification {
     /// Records that hold, counted up to the first break.
     pub records: u64,
@@ -23,16 +24,17 @@ pub struct Verification {
 }
 
 /// The first thing that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Break {
     /// The record it concerns, if that is still known.
+    #[schema(value_type = Option<String>)]
     pub id: Option<ActivityId>,
     /// The entry at which the chain breaks.
     pub sequence: u64,
     pub reason: BreakReason,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakReason {
     #[error("one or more entries before this one are missing")]
@@ -56,7 +58,7 @@ pub enum BreakReason {
 }
 
 /// What became of a head that was noted elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NotedHead {
     /// It is still the head.

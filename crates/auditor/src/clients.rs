@@ -2,9 +2,10 @@
 
 use policy::Annotations;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// What a client does when an agent wants to call a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Behaviour {
     /// The call runs without a question.
@@ -18,7 +19,7 @@ pub enum Behaviour {
 }
 
 /// What Claude Code does in each of its modes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
 pub struct ClaudeCode {
     pub default: Behaviour,
     pub accept_edits: Behaviour,
@@ -27,7 +28,7 @@ pub struct ClaudeCode {
 }
 
 /// The clients of which it is known what they do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Clients {
     pub claude_code: ClaudeCode,

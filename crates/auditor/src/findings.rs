@@ -11,13 +11,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 pub(crate) use self::hints::check_hints;
 pub(crate) use self::names::NameIndex;
 pub(crate) use self::prose::check_prose;
 
 /// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Worth knowing.
@@ -43,7 +44,7 @@ pub enum FailOn {
 pub struct UnknownFailOn;
 
 /// Something that is wrong, or odd, about one tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Finding {
     pub code: FindingCode,
     pub severity: Severity,
@@ -52,7 +53,7 @@ pub struct Finding {
 }
 
 /// The kinds of findings. Scripts and ignore lists rely on the codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum FindingCode {
     MissingHints,

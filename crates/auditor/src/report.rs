@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use policy::{Annotations, EffectiveTier, Overrides, Provenance, Tier, ToolId, Unannotated};
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 use crate::findings::{FailOn, Finding, NameIndex, Severity, check_hints, check_prose};
 use crate::{Clients, ToolFacts, audit_tier};
@@ -16,14 +17,15 @@ pub struct Operator<'a> {
 }
 
 /// The report of an audit, in the shape that scripts rely on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = AuditReport)]
 pub struct Report {
     pub tools: Vec<ToolReport>,
     pub summary: Summary,
 }
 
 /// What was found out about one tool.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ToolReport {
     /// `server:tool`, as the server gave it; not safe to print.
     pub name: String,
@@ -41,7 +43,8 @@ pub struct ToolReport {
 }
 
 /// The report in numbers.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
+#[schema(as = AuditSummary)]
 pub struct Summary {
     pub servers: usize,
     pub tools: usize,
@@ -53,7 +56,7 @@ pub struct Summary {
     pub findings: SeverityCounts,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct TierCounts {
     pub read_only: usize,
     pub write: usize,
@@ -63,7 +66,7 @@ pub struct TierCounts {
     pub unknown: usize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct SeverityCounts {
     pub error: usize,
     pub warning: usize,

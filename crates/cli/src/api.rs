@@ -39,6 +39,8 @@ pub(crate) enum Needs<'a> {
     Server(&'a str),
     /// No server: only what is recorded matters.
     Log,
+    /// No server, though all are known: the config is looked at or edited.
+    Config,
 }
 
 #[derive(Deserialize)]
@@ -78,7 +80,8 @@ impl Api {
         })?;
         let activity = needs.open_log(&data_dir, &config).await?;
         let config = Arc::new(needs.reduce(config));
-        let surroundings = daemon::surroundings(&data_dir, guardian());
+        let mut surroundings = daemon::surroundings(&data_dir, guardian());
+        surroundings.dormant = matches!(needs, Needs::Config);
         let engine = Engine::start(config, surroundings, activity).await;
         engine.settled(Instant::now() + SETTLE).await;
         let router = daemon::local_router(Arc::clone(&engine), settings.clone());
@@ -207,7 +210,7 @@ async fn success(answer: Response<Body>) -> Result<Body, Failure> {
 impl Needs<'_> {
     fn reduce(self, mut config: Config) -> Config {
         match self {
-            Self::AllServers => {}
+            Self::AllServers | Self::Config => {}
             Self::Log => config.mcp_servers.clear(),
             Self::Server(name) => {
                 for server in &mut config.mcp_servers {
@@ -226,6 +229,12 @@ impl Needs<'_> {
             return Ok(activity);
         }
         let opened = daemon::open_activity(data_dir.path(), config).await;
+        if let (Self::Config, Err(_)) = (self, &opened)
+            && let Ok(activity) = daemon::read_activity(data_dir.path(), config)
+        {
+            // The config can be edited while somebody else holds the log.
+            return Ok(activity);
+        }
         opened.map_err(|error| log_failure(&error))
     }
 }
@@ -236,6 +245,7 @@ impl ApiFailure {
     fn into_failure(self, status: StatusCode) -> Failure {
         let exit = match (status, self.code.as_str()) {
             (StatusCode::NOT_FOUND, _) => Exit::NotFound,
+            (_, "CONFIG_INVALID" | "CONFIG_NOT_SAVED") => Exit::Config,
             (StatusCode::FORBIDDEN, _) => Exit::Refused,
             (
                 _,

@@ -6,6 +6,8 @@ mod commands;
 mod escape;
 mod exit;
 mod printer;
+#[cfg(test)]
+mod reference;
 mod settings;
 mod time;
 mod yaml;

@@ -13,7 +13,7 @@ pub struct ConfigChange {
     pub servers_changed: Vec<ServerChange>,
     /// `intent_declaration` or `tool_overrides`.
     pub policy_changed: bool,
-    /// `api_key` or `require_mcp_auth`.
+    /// `api_key`, `require_mcp_auth` or `allow_stdio_over_http`.
     pub auth_changed: bool,
     /// `tool_response_limit` or `retrieve_tools`.
     pub answers_changed: bool,
@@ -66,7 +66,8 @@ impl ConfigChange {
                 || old.distrust != new.distrust
                 || old.tool_overrides != new.tool_overrides,
             auth_changed: old.api_key != new.api_key
-                || old.require_mcp_auth != new.require_mcp_auth,
+                || old.require_mcp_auth != new.require_mcp_auth
+                || old.allow_stdio_over_http != new.allow_stdio_over_http,
             answers_changed: old.tool_response_limit != new.tool_response_limit
                 || old.retrieve_tools != new.retrieve_tools,
             activity_changed: old.activity != new.activity,
@@ -86,7 +87,7 @@ impl ServerChange {
     fn between(old: &ServerConfig, new: &ServerConfig) -> Option<Self> {
         (old != new).then(|| Self {
             server: new.clone(),
-            reconnect: old.transport != new.transport || old.enabled != new.enabled,
+            reconnect: !old.keeps_connection(new),
         })
     }
 }
@@ -189,6 +190,10 @@ mod tests {
             ),
             (r#""api_key": "k""#, [false, true, false, false]),
             (r#""require_mcp_auth": true"#, [false, true, false, false]),
+            (
+                r#""allow_stdio_over_http": true"#,
+                [false, true, false, false],
+            ),
             (r#""tool_response_limit": 1"#, [false, false, true, false]),
             (
                 r#""retrieve_tools": {"schema_budget": 1}"#,

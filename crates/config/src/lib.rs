@@ -29,7 +29,7 @@ pub use duration::DurationError;
 pub use error::LoadError;
 pub use fault::{Fault, Problem};
 pub use json::{JsonPath, Kind, Position};
-pub use load::{Loaded, load, parse};
+pub use load::{Loaded, ParsedServer, load, parse, parse_server};
 pub use model::{ActivityConfig, Config, Payloads, RetrieveToolsConfig};
 pub use overrides::ToolOverrides;
 pub use resolve::{Place, ResolveError, ResolvedTransport};

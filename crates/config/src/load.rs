@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use policy::{IntentMode, Rules, ServerGlobs, Tier, Unannotated};
 use serde_json::{Map, Value};
 
+pub use self::server::{ParsedServer, parse_server};
 pub(crate) use self::server::{URL_KEYS, WORKING_DIR_KEYS};
 use crate::error::LoadError;
 use crate::fault::{Fault, Problem};
@@ -94,6 +95,9 @@ fn read_config(text: &str, warnings: &mut Vec<Warning>) -> Result<Config, Fault>
         require_mcp_auth: fields
             .read("require_mcp_auth", Node::boolean)?
             .unwrap_or(default.require_mcp_auth),
+        allow_stdio_over_http: fields
+            .read("allow_stdio_over_http", Node::boolean)?
+            .unwrap_or(default.allow_stdio_over_http),
         tool_response_limit: fields
             .read("tool_response_limit", read_size)?
             .unwrap_or(default.tool_response_limit),

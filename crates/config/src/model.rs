@@ -22,6 +22,8 @@ pub struct Config {
     pub api_key: Option<Secret>,
     /// Whether MCP clients need the API key, too.
     pub require_mcp_auth: bool,
+    /// Whether whoever has the API key may add a server that is a program, over TCP.
+    pub allow_stdio_over_http: bool,
     /// Characters of a result after which it is cut on `/mcp`; 0 means never.
     pub tool_response_limit: usize,
     pub intent_declaration: Rules,
@@ -84,6 +86,7 @@ impl Default for Config {
             data_dir: None,
             api_key: None,
             require_mcp_auth: false,
+            allow_stdio_over_http: false,
             tool_response_limit: Self::DEFAULT_TOOL_RESPONSE_LIMIT,
             intent_declaration: Rules::default(),
             distrust: ServerGlobs::default(),

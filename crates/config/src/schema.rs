@@ -40,6 +40,9 @@ struct ConfigFile {
     api_key: Option<String>,
     /// Whether MCP clients need the API key, too. Must be true to listen on other than loopback.
     require_mcp_auth: bool,
+    /// Whether a server that is a program can be added over TCP, by whoever has the API key. The
+    /// command line and this file always can.
+    allow_stdio_over_http: bool,
     /// Characters after which a result is cut on `/mcp`; 0 means never.
     tool_response_limit: usize,
     /// What agents have to declare, and how strictly it is checked.
@@ -158,6 +161,7 @@ impl Default for ConfigFile {
             data_dir: None,
             api_key: None,
             require_mcp_auth: config.require_mcp_auth,
+            allow_stdio_over_http: config.allow_stdio_over_http,
             tool_response_limit: config.tool_response_limit,
             intent_declaration: IntentDeclarationShape::default(),
             tool_overrides: BTreeMap::new(),

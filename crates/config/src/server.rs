@@ -67,6 +67,12 @@ impl ServerConfig {
             refresh_interval: None,
         }
     }
+
+    /// Whether a connection made for this entry also serves the other: they differ in limits at
+    /// most.
+    pub fn keeps_connection(&self, other: &Self) -> bool {
+        self.transport == other.transport && self.enabled == other.enabled
+    }
 }
 
 impl Transport {

@@ -36,6 +36,7 @@ impl Config {
             "data_dir": self.data_dir,
             "api_key": self.api_key.as_ref().map(|_| MASK),
             "require_mcp_auth": self.require_mcp_auth,
+            "allow_stdio_over_http": self.allow_stdio_over_http,
             "tool_response_limit": self.tool_response_limit,
             "intent_declaration": {
                 "mode": self.intent_declaration.mode,

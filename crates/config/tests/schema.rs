@@ -34,7 +34,7 @@ fn the_schema_names_exactly_the_keys_that_are_read() {
     });
     let everything = json!({
         "$schema": "x", "listen": "127.0.0.1:1", "data_dir": "/", "api_key": "k",
-        "require_mcp_auth": true, "tool_response_limit": 1,
+        "require_mcp_auth": true, "allow_stdio_over_http": true, "tool_response_limit": 1,
         "intent_declaration": {"mode": "two_key", "strict_server_validation": true, "unannotated": "trust", "distrust": ["x*"]},
         "tool_overrides": {"a:b": "write"},
         "retrieve_tools": {"schema_budget": 1},

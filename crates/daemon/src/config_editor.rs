@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use config::{Document, Settings};
+use config::{Document, SaveError, Settings};
 use tokio::sync::Mutex;
 
+use crate::chronicle::record_config_change;
 use crate::engine::Engine;
 use crate::rest::ApiError;
 
@@ -18,6 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone)]
 pub(crate) struct ConfigEditor {
     settings: Settings,
+    /// Whether a file that is missing is an empty one. Not in a daemon: there a file that is gone
+    /// leaves the last good config in force, which an edit must not throw away.
+    creates: bool,
     editing: Arc<Mutex<()>>,
 }
 
@@ -25,7 +29,16 @@ impl ConfigEditor {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings,
+            creates: false,
             editing: Arc::default(),
+        }
+    }
+
+    /// For a process without a daemon, which may be the first one ever.
+    pub(crate) fn creating(settings: Settings) -> Self {
+        Self {
+            creates: true,
+            ..Self::new(settings)
         }
     }
 
@@ -40,15 +53,17 @@ impl ConfigEditor {
         change: impl FnOnce(&mut Document) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         let _one_at_a_time = self.editing.lock().await;
+        if self.creates && !self.file().exists() {
+            config::write_new(&self.file(), "{}\n").map_err(|error| not_saved(&error))?;
+        }
         let mut document = Document::load(&self.file()).map_err(|error| invalid(&error))?;
         change(&mut document)?;
-        document.save().map_err(|error| {
-            ApiError::new(StatusCode::CONFLICT, "CONFIG_NOT_SAVED", error.to_string())
-                .hint("look at the config file and try again")
-        })?;
+        document.save().map_err(|error| not_saved(&error))?;
         let loaded = self.settings.load().map_err(|error| invalid(&error))?;
         // The watcher will find the same and have nothing left to do.
-        let applying = engine.apply(Arc::new(loaded.config));
+        let config = Arc::new(loaded.config);
+        record_config_change(engine.activity(), &engine.config(), &config).await;
+        let applying = engine.apply(config);
         tokio::time::timeout(PATIENCE, applying).await.map_err(|_| {
             ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -57,6 +72,12 @@ impl ConfigEditor {
             )
         })
     }
+}
+
+fn not_saved(error: &SaveError) -> ApiError {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
+    let message = format!("{error}{}", cause.unwrap_or_default());
+    ApiError::conflict("CONFIG_NOT_SAVED", message).hint("look at the config file and try again")
 }
 
 fn invalid(error: &config::LoadError) -> ApiError {

@@ -14,6 +14,7 @@ use crate::chronicle::{
     ChronicleError, open_activity, prune_regularly, record_config_change, record_server_changes,
     record_system,
 };
+use crate::config_editor::ConfigEditor;
 use crate::data_dir::{DataDir, DataDirError, Lock};
 use crate::engine::Engine;
 use crate::http::{ApiKey, ApiKeyError, ListenError, Listeners, Routes, router};
@@ -66,7 +67,12 @@ impl Daemon {
         record_system(&activity, "started").await;
         let engine = Engine::start(config, surroundings(&data_dir, guardian), activity).await;
         Ok(Self {
-            routes: router(Arc::clone(&engine), api_key, address, settings.clone()),
+            routes: router(
+                Arc::clone(&engine),
+                api_key,
+                address,
+                ConfigEditor::new(settings.clone()),
+            ),
             engine,
             listeners,
             watcher: ConfigWatcher::start(settings, loaded),
@@ -115,6 +121,7 @@ pub fn surroundings(data_dir: &DataDir, guardian: Option<Guardian>) -> Surroundi
         guardian,
         log_dir: Some(data_dir.logs()),
         environment: |name| std::env::var(name).ok(),
+        dormant: false,
     }
 }
 
@@ -129,6 +136,10 @@ async fn follow_config(engine: Arc<Engine>, watcher: ConfigWatcher) {
                 }
                 let config = Arc::clone(&configs.borrow_and_update());
                 let old = engine.config();
+                if *old == *config {
+                    // It was changed through us, and is in force already.
+                    continue;
+                }
                 announce(&old, &config);
                 record_config_change(engine.activity(), &old, &config).await;
                 engine.apply(config).await;

@@ -19,3 +19,4 @@ pub use data_dir::{DataDir, DataDirError, Lock};
 pub use door::AgentDoor;
 pub use engine::{CallRequest, Caller, Engine};
 pub use http::{ApiKeyError, ListenError, local_router};
+pub use rest::api_document;

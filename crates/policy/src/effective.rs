@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{Annotations, Tier, ToolVariant, Unannotated};
 
@@ -16,7 +17,7 @@ pub enum EffectiveTier {
 }
 
 /// Whose word the effective tier is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
     /// The operator's.

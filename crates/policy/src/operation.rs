@@ -5,10 +5,22 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What a call does to the world, from harmless to irreversible.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum OperationType {
@@ -20,7 +32,18 @@ pub enum OperationType {
 /// One of the three tools through which upstream tools are called, from the laxest to the
 /// strictest. Clients approve these by their exact names.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    ToSchema,
 )]
 pub enum ToolVariant {
     #[serde(rename = "call_tool_read")]
@@ -32,7 +55,7 @@ pub enum ToolVariant {
 }
 
 /// How private the data is that a call touches, in the agent's own judgement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DataSensitivity {
     Public,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use config::ServerConfig;
 use mcp::client::Client;
 use tokio::sync::{Notify, mpsc, watch};
@@ -11,6 +11,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use crate::backoff;
 use crate::connect::{Connected, Listener, Surroundings, connect};
 use crate::failure::ConnectFailure;
+use crate::handle::Limits;
 use crate::listing::list_tools;
 use crate::state::{ServerIdentity, State, Status, ToolList};
 use crate::stderr::StderrLog;
@@ -33,6 +34,7 @@ pub(crate) enum Command {
 
 pub(crate) struct Actor {
     pub server: ServerConfig,
+    pub limits: Arc<ArcSwap<Limits>>,
     pub surroundings: Surroundings,
     pub log: StderrLog,
     pub status: watch::Sender<Arc<Status>>,
@@ -131,8 +133,8 @@ impl Actor {
         });
         let tools = self.status.borrow().tools.all().len();
         tracing::info!(server = %self.server.name, tools, "upstream ready");
-        let interval = self.server.refresh_interval.unwrap_or(REFRESH);
         loop {
+            let interval = self.limits.load().refresh_interval.unwrap_or(REFRESH);
             tokio::select! {
                 reason = client.closed() => return Ended::Lost(ConnectFailure::Lost(reason)),
                 command = next_command(&mut self.commands) => return Ended::Asked(command),
@@ -141,14 +143,14 @@ impl Actor {
             }
             // A failed listing keeps the tools that are known; a lost connection shows by itself.
             if let Err(error) = self.relist(client).await {
-                let error = crate::failure::chain(&error);
+                let error = self.log.redacted(&crate::failure::chain(&error));
                 tracing::warn!(server = %self.server.name, error, "tools could not be listed again");
             }
         }
     }
 
     async fn relist(&self, client: &Client) -> Result<(), ConnectFailure> {
-        let tools = list_tools(client, &self.server.name, self.server.timeout).await?;
+        let tools = list_tools(client, &self.server.name, self.limits.load().timeout).await?;
         self.publish(|status| {
             // An unchanged list keeps its identity, so that nobody downstream indexes it again.
             if !status.tools.is_same_as(&tools) {
@@ -161,7 +163,9 @@ impl Actor {
 
     /// Tells of the failure and waits until it makes sense to try again, or somebody asks.
     async fn wait_after(&mut self, failure: &ConnectFailure, attempt: u32) -> Option<Command> {
-        let failure = failure.describe(&self.server.name);
+        let mut failure = failure.describe(&self.server.name);
+        // Servers quote what they were sent, credentials included.
+        failure.message = self.log.redacted(&failure.message);
         let server = &self.server.name;
         if failure.permanent {
             tracing::error!(%server, error = failure.message, advice = failure.advice, "upstream failed");

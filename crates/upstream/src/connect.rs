@@ -32,6 +32,9 @@ pub struct Surroundings {
     pub log_dir: Option<std::path::PathBuf>,
     /// What `${env:NAME}` in the config refers to.
     pub environment: fn(&str) -> Option<String>,
+    /// Whether upstreams are only known and none is started, as for a command that edits the
+    /// config while no daemon runs.
+    pub dormant: bool,
 }
 
 /// A connection that is up, and the process behind it if there is one.
@@ -96,6 +99,7 @@ async fn connect_stdio(
     listener: Listener,
 ) -> Result<Connected, ConnectFailure> {
     let (mut child, pipes) = line.spawn(guardian)?;
+    let written_before = log.count();
     let collecting = tokio::spawn(log.clone().collect(pipes.stderr));
     let hello = Client::connect_lines(
         pipes.stdout,
@@ -118,7 +122,7 @@ async fn connect_stdio(
                 return Err(ConnectFailure::Handshake(error));
             };
             let _ = tokio::time::timeout(Duration::from_secs(1), collecting).await;
-            let stderr = log.tail(QUOTED_LINES);
+            let stderr = log.tail_since(written_before, QUOTED_LINES);
             Err(ConnectFailure::Exited { status, stderr })
         }
         Err(failure) => {

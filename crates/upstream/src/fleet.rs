@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use config::ServerConfig;
@@ -12,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::connect::Surroundings;
 use crate::handle::Upstream;
+use crate::state::Status;
 
 type ByName = BTreeMap<ServerName, Arc<Upstream>>;
 
@@ -67,6 +69,9 @@ impl Fleet {
         for server in servers {
             let upstream = match old.remove(&server.name) {
                 Some(running) if running.config() == server => running,
+                Some(running) if running.config().keeps_connection(server) => {
+                    Arc::new(running.with_limits(server.clone()))
+                }
                 outdated => {
                     if let Some(outdated) = outdated {
                         self.retire(outdated);
@@ -83,6 +88,23 @@ impl Fleet {
         }
         self.upstreams.store(Arc::new(new));
         self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Connects to a server that is not in the fleet, lists its tools and lets it go again.
+    pub async fn try_out(&self, server: ServerConfig, deadline: Instant) -> Arc<Status> {
+        let surroundings = Surroundings {
+            log_dir: None,
+            dormant: false,
+            ..self.surroundings.clone()
+        };
+        let server = ServerConfig {
+            enabled: true,
+            ..server
+        };
+        let upstream = Upstream::start(server, surroundings, watch::Sender::new(0));
+        let status = upstream.settled(deadline).await;
+        upstream.stop().await;
+        status
     }
 
     /// Ends every upstream and waits until all processes are gone.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwapOption;
-use config::ServerConfig;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use config::{ResolvedTransport, ServerConfig};
 use mcp::client::{Client, RequestError, RequestOptions};
 use mcp::{ErrorObject, RawValue};
 use policy::{ServerName, ToolName};
@@ -15,7 +15,7 @@ use crate::connect::Surroundings;
 use crate::failure::chain;
 use crate::params::call_params;
 use crate::state::{State, Status};
-use crate::stderr::StderrLog;
+use crate::stderr::{LogCursor, LogPage, StderrLog};
 
 /// One upstream, shared by all clients.
 #[derive(Debug)]
@@ -26,6 +26,14 @@ pub struct Upstream {
     commands: mpsc::Sender<Command>,
     slots: Semaphore,
     log: StderrLog,
+    limits: Arc<ArcSwap<Limits>>,
+}
+
+/// What the actor goes by that can change while the connection stays.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub timeout: Duration,
+    pub refresh_interval: Option<Duration>,
 }
 
 /// A call of one tool.
@@ -67,10 +75,11 @@ impl Upstream {
         surroundings: Surroundings,
         changed: watch::Sender<u64>,
     ) -> Self {
-        let first = if server.enabled {
-            State::Connecting
-        } else {
-            State::Disabled
+        let awake = server.enabled && !surroundings.dormant;
+        let first = match (server.enabled, awake) {
+            (false, _) => State::Disabled,
+            (true, false) => State::Stopped,
+            (true, true) => State::Connecting,
         };
         let (status_sender, status) = watch::channel(Arc::new(Status::new(first)));
         let (commands, receiver) = mpsc::channel(8);
@@ -79,8 +88,12 @@ impl Upstream {
             .log_dir
             .as_ref()
             .map(|directory| directory.join(format!("server-{}.log", server.name)));
-        let log = StderrLog::new(log_path.as_deref().filter(|_| server.enabled));
+        let resolved = server.resolve(&surroundings.environment).ok();
+        let secrets = resolved.iter().flat_map(ResolvedTransport::secrets);
+        let log = StderrLog::new(log_path.as_deref(), awake, secrets);
+        let limits = Arc::new(ArcSwap::from_pointee(Limits::of(&server)));
         let actor = Actor {
+            limits: Arc::clone(&limits),
             server: server.clone(),
             surroundings,
             log: log.clone(),
@@ -89,7 +102,7 @@ impl Upstream {
             client: Arc::clone(&client),
             commands: receiver,
         };
-        if server.enabled {
+        if awake {
             tokio::spawn(actor.run());
         }
         Self {
@@ -99,6 +112,22 @@ impl Upstream {
             client,
             commands,
             log,
+            limits,
+        }
+    }
+
+    /// The same upstream, connected as it is, for callers that come from now on. Calls that are
+    /// under way keep the limits they began with.
+    pub(crate) fn with_limits(&self, server: ServerConfig) -> Self {
+        self.limits.store(Arc::new(Limits::of(&server)));
+        Self {
+            slots: Semaphore::new(server.max_concurrency.get()),
+            limits: Arc::clone(&self.limits),
+            server,
+            status: self.status.clone(),
+            client: Arc::clone(&self.client),
+            commands: self.commands.clone(),
+            log: self.log.clone(),
         }
     }
 
@@ -114,9 +143,9 @@ impl Upstream {
         Arc::clone(&self.status.borrow())
     }
 
-    /// The last lines the server wrote to stderr.
-    pub fn log_tail(&self, lines: usize) -> Vec<String> {
-        self.log.tail(lines)
+    /// What the server wrote to stderr: the last lines, or those after a cursor.
+    pub fn log(&self, after: Option<LogCursor>, most: usize) -> LogPage {
+        self.log.page(after, most)
     }
 
     /// Waits while the upstream is being connected, at most until the deadline.
@@ -189,6 +218,15 @@ impl Upstream {
             RequestError::Timeout { .. } => timed_out(),
             other => CallError::Wire(other),
         })
+    }
+}
+
+impl Limits {
+    fn of(server: &ServerConfig) -> Self {
+        Self {
+            timeout: server.timeout,
+            refresh_interval: server.refresh_interval,
+        }
     }
 }
 

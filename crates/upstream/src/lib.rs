@@ -23,3 +23,4 @@ pub use fleet::Fleet;
 pub use handle::{CallError, ToolCall, Upstream};
 pub use process::Guardian;
 pub use state::{ServerIdentity, State, Status, ToolList};
+pub use stderr::{InvalidLogCursor, LogCursor, LogPage};

@@ -1,17 +1,27 @@
 //! What an upstream writes to stderr: the last lines in memory, and all of it in a rotated file.
+//! Servers write their credentials there, too, so every line is redacted before it is kept.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use activity::Redactor;
+use config::Secret;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const RING_LINES: usize = 500;
+/// Bytes of a line that are shown.
 const LINE_LIMIT: usize = 4 * 1024;
+/// Bytes of a line that are looked at for secrets. What a server writes beyond is not kept.
+const LONGEST_LINE: usize = 64 * 1024;
+/// Bytes at the end of the log file from which the last lines are known again.
+const REMEMBERED: u64 = 64 * 1024;
 const FILE_LIMIT: u64 = 5 * 1024 * 1024;
 
 /// An upstream may write this much a second into its log file; the rest is counted and dropped,
@@ -22,12 +32,38 @@ const BYTES_A_SECOND: u64 = 512 * 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct StderrLog {
     shared: Arc<Mutex<Shared>>,
+    /// None where the secrets cannot be searched for, and nothing may be shown.
+    redactor: Arc<Option<Redactor>>,
 }
 
 #[derive(Debug)]
 struct Shared {
     lines: VecDeque<String>,
+    /// How many lines there have been, of which `lines` are the last.
+    count: u64,
+    /// Tells this log from those of the server's earlier lives.
+    life: u64,
+    /// The lines that an earlier life wrote.
+    remembered: u64,
     file: Option<LogFile>,
+}
+
+/// A place in the log of one upstream, in a form that callers pass back without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogCursor {
+    life: u64,
+    line: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not the cursor of a log; use `cursor` of the answer before, as it is")]
+pub struct InvalidLogCursor;
+
+/// Some lines of a log, oldest first, and where to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPage {
+    pub lines: Vec<String>,
+    pub cursor: LogCursor,
 }
 
 #[derive(Debug)]
@@ -43,26 +79,89 @@ struct LogFile {
 // === impl StderrLog ===
 
 impl StderrLog {
-    /// A log that is kept in memory, and in `path` as well where one is given and can be opened.
-    pub(crate) fn new(path: Option<&Path>) -> Self {
-        let file = path.and_then(|path| match LogFile::open(path.to_owned()) {
-            Ok(file) => Some(file),
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "upstream log cannot be written");
-                None
-            }
-        });
-        let lines = VecDeque::new();
+    /// A log that is kept in memory and, where `path` is given, in a file as well, from which the
+    /// last lines of earlier lives are known. Without `write` the file is only read.
+    pub(crate) fn new<'a>(
+        path: Option<&Path>,
+        write: bool,
+        secrets: impl IntoIterator<Item = &'a Secret>,
+    ) -> Self {
+        let redactor = Redactor::new(secrets.into_iter().map(Secret::expose));
+        let redactor = redactor
+            .inspect_err(|error| tracing::error!(%error, "the log of an upstream is not kept"))
+            .ok();
+        let lines: VecDeque<String> = path.map(remember).unwrap_or_default().into();
+        let file = path
+            .filter(|_| write && redactor.is_some())
+            .and_then(|path| match LogFile::open(path.to_owned()) {
+                Ok(file) => Some(file),
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "upstream log cannot be written");
+                    None
+                }
+            });
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+        let shared = Shared {
+            count: lines.len() as u64,
+            remembered: lines.len() as u64,
+            life: since_epoch.map_or(0, |time| time.as_micros().try_into().unwrap_or(0)),
+            lines,
+            file,
+        };
         Self {
-            shared: Arc::new(Mutex::new(Shared { lines, file })),
+            shared: Arc::new(Mutex::new(shared)),
+            redactor: Arc::new(redactor),
         }
     }
 
-    /// The last lines, oldest first.
-    pub(crate) fn tail(&self, count: usize) -> Vec<String> {
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let skip = shared.lines.len().saturating_sub(count);
-        shared.lines.iter().skip(skip).cloned().collect()
+    /// How many lines there have been so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.lock().count
+    }
+
+    /// The last lines that were written after there had been `count`, oldest first.
+    pub(crate) fn tail_since(&self, count: u64, most: usize) -> Vec<String> {
+        let shared = self.lock();
+        let new = shared.count.saturating_sub(count);
+        let most = most.min(usize::try_from(new).unwrap_or(usize::MAX));
+        shared.last(most)
+    }
+
+    /// The last lines, or those after a cursor; at most so many.
+    pub(crate) fn page(&self, after: Option<LogCursor>, most: usize) -> LogPage {
+        let shared = self.lock();
+        let Some(after) = after else {
+            return LogPage {
+                lines: shared.last(most),
+                cursor: shared.cursor(shared.count),
+            };
+        };
+        let first = shared.count - shared.lines.len() as u64;
+        // Whoever followed an earlier life has seen what is remembered of it.
+        let wanted = if after.life == shared.life {
+            after.line.min(shared.count)
+        } else {
+            shared.remembered
+        };
+        let begin = wanted.max(first);
+        let skip = usize::try_from(begin - first).unwrap_or(usize::MAX);
+        let lines: Vec<String> = shared.lines.iter().skip(skip).take(most).cloned().collect();
+        LogPage {
+            cursor: shared.cursor(begin + lines.len() as u64),
+            lines,
+        }
+    }
+
+    /// Text about the upstream as it may be shown.
+    pub(crate) fn redacted(&self, text: &str) -> String {
+        match &*self.redactor {
+            Some(redactor) => redactor.text(text).into_owned(),
+            None => activity::MASK.to_owned(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads a child's stderr to its end.
@@ -81,31 +180,97 @@ impl StderrLog {
     }
 
     fn take(&self, bytes: &[u8], line: &mut Vec<u8>) {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let room = LINE_LIMIT.saturating_sub(line.len());
+            let room = LONGEST_LINE.saturating_sub(line.len());
             line.extend_from_slice(&part[..part.len().min(room)]);
             if part.ends_with(b"\n") {
-                let text = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
+                let text = self.redacted(&String::from_utf8_lossy(line.trim_ascii_end()));
                 line.clear();
-                shared.push(text);
+                self.lock().push(&text);
             }
-        }
-        if let Some(file) = &mut shared.file
-            && let Err(error) = file.write(bytes)
-        {
-            tracing::warn!(path = %file.path.display(), %error, "upstream log stopped");
-            shared.file = None;
         }
     }
 }
 
+// === impl Shared ===
+
 impl Shared {
-    fn push(&mut self, line: String) {
+    fn push(&mut self, line: &str) {
+        if let Some(file) = &mut self.file
+            && let Err(error) = file.write(format!("{line}\n").as_bytes())
+        {
+            tracing::warn!(path = %file.path.display(), %error, "upstream log stopped");
+            self.file = None;
+        }
         if self.lines.len() == RING_LINES {
             self.lines.pop_front();
         }
-        self.lines.push_back(line);
+        self.lines.push_back(shown(line).to_owned());
+        self.count += 1;
+    }
+
+    fn last(&self, most: usize) -> Vec<String> {
+        let skip = self.lines.len().saturating_sub(most);
+        self.lines.iter().skip(skip).cloned().collect()
+    }
+
+    fn cursor(&self, line: u64) -> LogCursor {
+        LogCursor {
+            life: self.life,
+            line,
+        }
+    }
+}
+
+/// The part of a line that is shown.
+fn shown(line: &str) -> &str {
+    &line[..line.floor_char_boundary(LINE_LIMIT)]
+}
+
+/// The last lines of a log file, which were redacted when they were written.
+fn remember(path: &Path) -> Vec<String> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(REMEMBERED)))?;
+        let mut bytes = Vec::new();
+        file.take(REMEMBERED).read_to_end(&mut bytes)?;
+        if length > REMEMBERED {
+            // The first line is most likely the end of one.
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            bytes.drain(..end.map_or(bytes.len(), |end| end + 1));
+        }
+        Ok(bytes)
+    };
+    // A log that cannot be read is as good as one that is not there.
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let skip = lines.len().saturating_sub(RING_LINES);
+    lines[skip..]
+        .iter()
+        .map(|line| shown(line).to_owned())
+        .collect()
+}
+
+// === impl LogCursor ===
+
+impl fmt::Display for LogCursor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:x}-{:x}", self.life, self.line)
+    }
+}
+
+impl FromStr for LogCursor {
+    type Err = InvalidLogCursor;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (life, line) = text.split_once('-').ok_or(InvalidLogCursor)?;
+        let number = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| InvalidLogCursor);
+        Ok(Self {
+            life: number(life)?,
+            line: number(line)?,
+        })
     }
 }
 
@@ -169,28 +334,85 @@ impl LogFile {
 mod tests {
     use super::*;
 
+    fn log(path: Option<&Path>, secrets: &[&str]) -> StderrLog {
+        let secrets: Vec<Secret> = secrets.iter().map(|text| Secret::from(*text)).collect();
+        StderrLog::new(path, true, &secrets)
+    }
+
     #[tokio::test]
     async fn the_ring_keeps_the_last_lines_and_cuts_long_ones() {
-        let log = StderrLog::new(None);
+        let log = log(None, &[]);
         let mut text = "x".repeat(LINE_LIMIT * 3);
         for number in 0..RING_LINES {
             text.push_str(&format!("\nline {number}"));
         }
         log.clone().collect(text.as_bytes()).await;
-        assert_eq!(log.tail(2), ["line 498", "line 499"]);
-        assert_eq!(log.tail(usize::MAX).len(), RING_LINES);
+        assert_eq!(log.page(None, 2).lines, ["line 498", "line 499"]);
+        assert_eq!(log.page(None, usize::MAX).lines.len(), RING_LINES);
+        assert_eq!(log.tail_since(RING_LINES as u64, 3), ["line 499"]);
+        assert_eq!(log.tail_since(log.count(), 3), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn a_reader_goes_on_where_it_was() {
+        let log = log(None, &[]);
+        log.clone().collect("one\ntwo\nthree\n".as_bytes()).await;
+        let page = log.page(None, 1);
+        assert_eq!(page.lines, ["three"]);
+        log.clone().collect("four\nfive\n".as_bytes()).await;
+        let cursor = page.cursor.to_string().parse().unwrap();
+        let page = log.page(Some(cursor), 1);
+        assert_eq!(page.lines, ["four"]);
+        let page = log.page(Some(page.cursor), 10);
+        assert_eq!(page.lines, ["five"]);
+        assert_eq!(log.page(Some(page.cursor), 10).lines, Vec::<String>::new());
+        for wrong in ["", "1", "x-1", "1-", "1-2-3"] {
+            assert_eq!(wrong.parse::<LogCursor>(), Err(InvalidLogCursor), "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_next_life_remembers_and_is_followed_from_its_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("server.log");
+        let first = log(Some(&path), &[]);
+        first.clone().collect("before\n".as_bytes()).await;
+        let seen = first.page(None, 10).cursor;
+        drop(first);
+        let second = log(Some(&path), &[]);
+        assert_eq!(second.page(None, 10).lines, ["before"]);
+        second.clone().collect("after\n".as_bytes()).await;
+        let seen = LogCursor { life: 1, ..seen };
+        assert_eq!(second.page(Some(seen), 10).lines, ["after"]);
+    }
+
+    #[tokio::test]
+    async fn secrets_are_neither_kept_nor_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("server.log");
+        let log = log(Some(&path), &["very secret token"]);
+        let long = "y".repeat(LINE_LIMIT - 4);
+        let text = format!("my key is very secret token!\n{long}very secret token\n");
+        log.clone().collect(text.as_bytes()).await;
+        let lines = log.page(None, 10).lines;
+        assert_eq!(lines[0], "my key is [REDACTED]!");
+        assert!(lines[1].ends_with("y[RED"), "cut after the secret is gone");
+        let file = std::fs::read_to_string(&path).unwrap();
+        assert!(!file.contains("secret"), "{file}");
+        assert_eq!(log.redacted("a very secret token"), "a [REDACTED]");
     }
 
     #[tokio::test]
     async fn a_flood_is_counted_not_written() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("noisy.log");
-        let log = StderrLog::new(Some(&path));
+        let log = log(Some(&path), &[]);
         let flood = "a line of noise\n".repeat(200_000);
         log.clone().collect(flood.as_bytes()).await;
         let written = std::fs::metadata(&path).unwrap().len();
-        assert!(written <= 2 * BYTES_A_SECOND, "{written} bytes written");
-        assert_eq!(log.tail(1), ["a line of noise"]);
+        // A second's worth for each second it took, however slow the machine.
+        assert!(written < flood.len() as u64, "{written} bytes written");
+        assert_eq!(log.page(None, 1).lines, ["a line of noise"]);
     }
 
     #[tokio::test]

@@ -5,13 +5,14 @@ use std::fmt;
 
 use policy::Tier;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Manifest;
 use crate::ToolFacts;
 use crate::escape::visible;
 
 /// A way in which announced tools and a manifest disagree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Violation {
     pub code: ViolationCode,
     /// The tool, as the server announces it or, when it does not, as the manifest names it.
@@ -20,7 +21,7 @@ pub struct Violation {
     pub message: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ViolationCode {
     /// The tool has no annotations.

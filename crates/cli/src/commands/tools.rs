@@ -191,14 +191,14 @@ fn text<'a>(value: &'a Value, member: &str) -> &'a str {
     value[member].as_str().unwrap_or_default()
 }
 
-fn lane_entry(tool: &Value) -> Entry {
+pub(super) fn lane_entry(tool: &Value) -> Entry {
     match ToolVariant::from_name(text(tool, "call_with")) {
         Some(variant) => Entry::Lane(variant.operation_type()),
         None => "-".into(),
     }
 }
 
-fn summary(tool: &Value) -> String {
+pub(super) fn summary(tool: &Value) -> String {
     let first_line = text(tool, "description").lines().next().unwrap_or_default();
     match first_line.char_indices().nth(SUMMARY) {
         Some((end, _)) => format!("{}…", &first_line[..end]),

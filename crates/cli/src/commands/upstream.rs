@@ -1,8 +1,12 @@
 //! `mcpproxy upstream …`: the servers behind the proxy.
 
+mod add;
 mod list;
+mod logs;
+mod manage;
 
 use config::Settings;
+use url::form_urlencoded;
 
 use crate::args::UpstreamCommand;
 use crate::exit::Outcome;
@@ -15,5 +19,24 @@ pub(crate) async fn run(
 ) -> Outcome {
     match command {
         UpstreamCommand::List => list::run(settings, printer).await,
+        UpstreamCommand::Add(args) => add::run(&args, settings, printer).await,
+        UpstreamCommand::Remove { name } => manage::remove(&name, settings, printer).await,
+        UpstreamCommand::Enable { name } => manage::switch(&name, true, settings, printer).await,
+        UpstreamCommand::Disable { name } => manage::switch(&name, false, settings, printer).await,
+        UpstreamCommand::Restart { name } => manage::restart(&name, settings, printer).await,
+        UpstreamCommand::Logs {
+            name,
+            lines,
+            follow,
+        } => {
+            let what = logs::What { name: &name, lines };
+            logs::run(&what, follow, settings, printer).await
+        }
     }
+}
+
+/// The path of a server in the API.
+fn path(name: &str) -> String {
+    let encoded: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
+    format!("/servers/{}", encoded.replace('+', "%20"))
 }

@@ -6,6 +6,8 @@ mod audit;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod canary;
+#[cfg(test)]
 mod cli_call;
 #[cfg(test)]
 mod cli_config;
@@ -13,6 +15,8 @@ mod cli_config;
 mod cli_tools;
 #[cfg(test)]
 mod cli_upstream;
+#[cfg(test)]
+mod config_torture;
 #[cfg(test)]
 mod first_run;
 #[cfg(test)]
@@ -28,6 +32,10 @@ mod known_queries;
 #[cfg(test)]
 mod losslessness;
 #[cfg(test)]
+mod openapi;
+#[cfg(test)]
+mod principals;
+#[cfg(test)]
 mod processes;
 #[cfg(test)]
 mod protocol;
@@ -35,6 +43,8 @@ mod protocol;
 mod read_cache;
 #[cfg(test)]
 mod real_peers;
+#[cfg(test)]
+mod rest_servers;
 #[cfg(test)]
 mod retrieve_tools;
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use testkit::{DEADLINE, Home, Record, Script, Session, TestDaemon, Tool, wait_until};
+use testkit::{
+    DEADLINE, Home, Record, Script, Session, TestDaemon, Tool, http_client, wait_for, wait_until,
+};
 
 /// An empty home for the binary under test.
 pub(crate) fn home() -> Home {
@@ -62,4 +64,56 @@ pub(crate) async fn wait_until_callable(session: &Session, tool: &str) {
         result["isError"] != true
     })
     .await;
+}
+
+/// Asks the REST API of a daemon with its key; the status and the answer.
+pub(crate) async fn rest(
+    daemon: &TestDaemon,
+    method: &str,
+    path: &str,
+    body: Option<&str>,
+) -> (u16, Value) {
+    let (status, text) = rest_with(daemon, &api_key(&daemon.home), method, path, body).await;
+    let answer = serde_json::from_str(&text);
+    (
+        status,
+        answer.unwrap_or_else(|error| panic!("{error} in {text}")),
+    )
+}
+
+/// The same with a key of one's own, and the text as it is.
+pub(crate) async fn rest_with(
+    daemon: &TestDaemon,
+    key: &str,
+    method: &str,
+    path: &str,
+    body: Option<&str>,
+) -> (u16, String) {
+    let method = method.parse().unwrap();
+    let mut request = http_client()
+        .request(method, daemon.url(&format!("/api/v1{path}")))
+        .header("x-api-key", key)
+        .header("content-type", "application/json");
+    if let Some(body) = body {
+        request = request.body(body.to_owned());
+    }
+    let answer = request.send().await.expect("the daemon answers");
+    let status = answer.status().as_u16();
+    (status, answer.text().await.expect("a whole answer"))
+}
+
+/// The key of a daemon whose config has none.
+pub(crate) fn api_key(home: &Home) -> String {
+    let key = std::fs::read_to_string(home.path().join(".mcpproxy/api_key"));
+    key.expect("the key of the API").trim().to_owned()
+}
+
+/// Waits until a server is in this state, and returns what the API says of it.
+pub(crate) async fn server_in(daemon: &TestDaemon, name: &str, state: &str) -> Value {
+    let what = format!("{name} is {state}");
+    wait_for(&what, DEADLINE, async || {
+        let (_, mut answer) = rest(daemon, "GET", &format!("/servers/{name}"), None).await;
+        (answer["data"]["state"] == state).then(|| answer["data"].take())
+    })
+    .await
 }

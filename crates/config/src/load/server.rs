@@ -33,6 +33,13 @@ const TYPES: [(&str, DeclaredType); 4] = [
     ("sse", DeclaredType::Http(HttpProtocol::Sse)),
 ];
 
+/// One server that was described on its own, and what is doubtful about the description.
+#[derive(Debug)]
+pub struct ParsedServer {
+    pub server: ServerConfig,
+    pub warnings: Vec<Warning>,
+}
+
 /// `url` and what Gemini and Windsurf call it.
 pub(crate) const URL_KEYS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
 pub(crate) const WORKING_DIR_KEYS: [&str; 2] = ["working_dir", "cwd"];
@@ -61,18 +68,22 @@ pub(super) fn read_servers(
     }
 }
 
+/// Reads one entry of the list form from a text of its own.
+pub fn parse_server(text: &str) -> Result<ParsedServer, Fault> {
+    let node = Node::parse(text)?;
+    let mut fields = Fields::of(&node)?;
+    let mut warnings = Vec::new();
+    let (name, _) = read_name(&mut fields)?;
+    let server = read_server(name, fields, &mut warnings)?;
+    Ok(ParsedServer { server, warnings })
+}
+
 fn read_list(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<Vec<ServerConfig>, Fault> {
     let mut servers: Vec<ServerConfig> = Vec::new();
     let mut seen: BTreeMap<ServerName, Position> = BTreeMap::new();
     for element in node.elements()? {
         let mut fields = Fields::of(&element)?;
-        let name_node = fields
-            .take("name")
-            .ok_or_else(|| fields.fault(Problem::MissingName))?;
-        let name: ServerName = name_node
-            .string()?
-            .parse()
-            .map_err(|error| name_node.fault(Problem::ServerName(error)))?;
+        let (name, name_node) = read_name(&mut fields)?;
         if let Some(&first) = seen.get(&name) {
             return Err(name_node.fault(Problem::DuplicateServer { first }));
         }
@@ -80,6 +91,17 @@ fn read_list(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<Vec<ServerC
         servers.push(read_server(name, fields, warnings)?);
     }
     Ok(servers)
+}
+
+fn read_name<'a>(fields: &mut Fields<'a>) -> Result<(ServerName, Node<'a>), Fault> {
+    let node = fields
+        .take("name")
+        .ok_or_else(|| fields.fault(Problem::MissingName))?;
+    let name = node
+        .string()?
+        .parse()
+        .map_err(|error| node.fault(Problem::ServerName(error)))?;
+    Ok((name, node))
 }
 
 /// Reads one entry whose name is already known.

@@ -69,6 +69,15 @@ impl Document {
         }
     }
 
+    /// The entry of a server in the list form with a JSON merge patch (RFC 7396) applied, as text
+    /// for [`parse_server`](crate::parse_server); none if there is no such server.
+    pub fn patched_entry(&self, name: &ServerName, patch: &Map<String, Value>) -> Option<String> {
+        let mut entry = server_entry(self.server(name)?, Audience::File);
+        merge(&mut entry, patch);
+        entry.shift_insert(0, "name".into(), name.as_str().into());
+        Some(Value::Object(entry).to_string())
+    }
+
     fn add_entry(&mut self, server: &ServerConfig) {
         let mut entry = server_entry(server, Audience::File);
         if let Some(Value::Array(list)) = self.root.get_mut(SERVERS) {
@@ -145,6 +154,31 @@ impl Document {
         write::replace(&self.file, &text)?;
         self.original = text;
         Ok(())
+    }
+}
+
+/// A `null` removes, an object is merged into an object, everything else replaces.
+fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
+    for (key, value) in patch {
+        match value {
+            Value::Null => {
+                target.shift_remove(key);
+            }
+            Value::Object(patch) => {
+                let member = target
+                    .entry(key.as_str())
+                    .or_insert_with(|| Map::new().into());
+                if !member.is_object() {
+                    *member = Map::new().into();
+                }
+                if let Value::Object(member) = member {
+                    merge(member, patch);
+                }
+            }
+            other => {
+                target.insert(key.clone(), other.clone());
+            }
+        }
     }
 }
 

@@ -25,7 +25,8 @@ use upstream::{Fleet, Surroundings, Upstream};
 pub use arguments::CallRequest;
 pub(crate) use audit::Audited;
 pub use recording::Caller;
-pub(crate) use search::{Detail, SearchRequest, SearchResult};
+pub(crate) use search::{Detail, SearchError, SearchRequest, SearchResult};
+pub(crate) use strict_json::check_object;
 pub(crate) use view::ToolView;
 
 /// The running product, without its doors.

@@ -4,6 +4,7 @@ use catalog::{Hit, LONGEST_QUERY, Query, Reasons, signature, summary};
 use mcp::RawValue;
 use policy::{Code, Provenance, Refusal, ServerName, Tier, ToolId, ToolVariant};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::Engine;
 use super::view::annotations_of;
@@ -39,7 +40,7 @@ pub struct SearchRequest {
     pub explain: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Detail {
     /// Whole schemas for the best hits until the budget is spent, signatures for the rest.
@@ -49,7 +50,7 @@ pub enum Detail {
     Compact,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SearchResult {
     pub tools: Vec<SearchHit>,
     /// How many tools match, of which `tools` are the best.
@@ -59,16 +60,20 @@ pub struct SearchResult {
     pub hint: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SearchHit {
+    #[schema(value_type = String)]
     pub name: ToolId,
+    #[schema(value_type = String)]
     pub server: ServerName,
     pub description: String,
     pub score: f32,
     #[serde(rename = "inputSchema", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<serde_json::Value>)]
     pub input_schema: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
+    #[schema(value_type = Object)]
     pub annotations: Box<RawValue>,
     /// Not in compact answers, which leave it to `call_with` and `describe_tool`.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,7 @@ const FEW: usize = 12;
 
 /// Passes if `text` is a JSON object without repeated members at any level. The depth is bounded
 /// by the parser's own recursion limit of 128.
-pub(super) fn check_object(text: &str) -> Result<(), serde_json::Error> {
+pub(crate) fn check_object(text: &str) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     deserializer.deserialize_map(Unique)?;
     deserializer.end()

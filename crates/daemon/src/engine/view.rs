@@ -5,16 +5,23 @@ use catalog::ToolDefinition;
 use mcp::RawValue;
 use policy::{Annotations, EffectiveTier, Provenance, Tier, ToolId, ToolVariant};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Engine;
 
 /// One tool with what is known of its tier.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ToolView)]
 pub(crate) struct ToolView {
+    /// server:tool
+    #[schema(value_type = String)]
     pub name: ToolId,
+    #[schema(value_type = String)]
     pub server: policy::ServerName,
     pub title: Option<String>,
     pub description: String,
+    /// As the server wrote them.
+    #[schema(value_type = Object)]
     pub annotations: Box<RawValue>,
     pub declared_tier: Option<Tier>,
     pub audited_tier: Tier,

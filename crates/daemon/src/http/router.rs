@@ -54,7 +54,7 @@ pub(crate) fn router(
     engine: Arc<Engine>,
     api_key: ApiKey,
     listen: SocketAddr,
-    settings: Settings,
+    config_editor: ConfigEditor,
 ) -> Routes {
     let guard = Guard::new(listen);
     let door = HttpServer::new(
@@ -67,7 +67,7 @@ pub(crate) fn router(
         listen,
         started: Instant::now(),
         stopping: CancellationToken::new(),
-        config_editor: ConfigEditor::new(settings),
+        config_editor,
     };
     let with_key = from_fn_with_state(state.clone(), auth::require_key);
     let rest = rest::router()
@@ -81,7 +81,7 @@ pub(crate) fn router(
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(|| async { "ready\n" }))
         .route("/mcp", door.route().layer(mcp_auth))
-        .nest("/api/v1", rest)
+        .merge(rest)
         .merge(events)
         .fallback(rest::no_such_route)
         .layer(from_fn_with_state(guard, guard::check))
@@ -96,6 +96,7 @@ pub(crate) fn router(
 /// The routes for the process itself: every request is the owner's.
 pub fn local_router(engine: Arc<Engine>, settings: Settings) -> Router {
     let listen = engine.config().listen;
-    let Routes { router, .. } = router(engine, ApiKey::none(), listen, settings);
+    let editor = ConfigEditor::creating(settings);
+    let Routes { router, .. } = router(engine, ApiKey::none(), listen, editor);
     router.layer(axum::extract::Extension(auth::Transport::Socket))
 }

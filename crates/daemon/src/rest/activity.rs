@@ -5,20 +5,26 @@ use activity::{
     Period, Record, StoreError, Summary, Usage, Verification,
 };
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::Serialize;
 use url::form_urlencoded;
+use utoipa::ToSchema;
 
-use super::{ApiError, ApiResult, Data};
+use super::extract::Segment;
+use super::parameters::{
+    ExportParameters, FilterParameters, PageParameters, SummaryParameters, UsageParameters,
+    VerifyParameters,
+};
+use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
 use crate::http::AppState;
 
 /// The parameters of a request, in order.
 type Pairs = Vec<(String, String)>;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Verified {
     /// Whether every record is as it was written.
     valid: bool,
@@ -27,6 +33,17 @@ pub(super) struct Verified {
 }
 
 /// Lists records, newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/activity",
+    tag = "activity",
+    params(FilterParameters, PageParameters),
+    responses(
+        (status = 200, description = "A page of records.", body = Answer<Page>),
+        (status = 400, description = "A filter is not understood; the message names the allowed values.", body = ErrorBody),
+        (status = 503, description = "The log cannot be read.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn list(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
@@ -37,10 +54,19 @@ pub(super) async fn list(
 }
 
 /// Shows one record, arguments and response included.
-pub(super) async fn show(
-    State(state): State<AppState>,
-    Path(id): Path<String>,
-) -> ApiResult<Record> {
+#[utoipa::path(
+    get,
+    path = "/api/v1/activity/{id}",
+    tag = "activity",
+    params(("id" = String, Path, description = "The id of a record, 26 letters and digits")),
+    responses(
+        (status = 200, description = "The record.", body = Answer<Record>),
+        (status = 400, description = "That is not an id.", body = ErrorBody),
+        (status = 404, description = "There is no such record, or no longer.", body = ErrorBody),
+        (status = 503, description = "The log cannot be read.", body = ErrorBody),
+    ),
+)]
+pub(super) async fn show(State(state): State<AppState>, Segment(id): Segment) -> ApiResult<Record> {
     let parsed: ActivityId = id.parse().map_err(|_| {
         ApiError::bad_request(format!("'{id}' is not the id of a record"))
             .hint("an id has 26 letters and digits, as `GET /api/v1/activity` gives it")
@@ -53,6 +79,17 @@ pub(super) async fn show(
 }
 
 /// Sums up a period by server, tool, status, intent type, client or hour.
+#[utoipa::path(
+    get,
+    path = "/api/v1/activity/summary",
+    tag = "activity",
+    params(SummaryParameters),
+    responses(
+        (status = 200, description = "The sums.", body = Answer<Summary>),
+        (status = 400, description = "A filter is not understood; the message names the allowed values.", body = ErrorBody),
+        (status = 503, description = "The log cannot be read.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn summary(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
@@ -71,6 +108,17 @@ pub(super) async fn summary(
 }
 
 /// How much each tool is used: calls, errors, the 95th percentile of the duration, bytes.
+#[utoipa::path(
+    get,
+    path = "/api/v1/activity/usage",
+    tag = "activity",
+    params(UsageParameters),
+    responses(
+        (status = 200, description = "The tools, most used first.", body = Answer<Usage>),
+        (status = 400, description = "A filter is not understood; the message names the allowed values.", body = ErrorBody),
+        (status = 503, description = "The log cannot be read.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn usage(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
@@ -86,6 +134,25 @@ pub(super) async fn usage(
 }
 
 /// Streams all matching records as a file.
+#[utoipa::path(
+    get,
+    path = "/api/v1/activity/export",
+    tag = "activity",
+    params(FilterParameters, ExportParameters),
+    responses(
+        (
+            status = 200,
+            description = "The records, oldest first, without an envelope.",
+            content(
+                (Vec<Record> = "application/json"),
+                (String = "application/x-ndjson"),
+                (String = "text/csv"),
+            ),
+        ),
+        (status = 400, description = "A filter is not understood; the message names the allowed values.", body = ErrorBody),
+        (status = 503, description = "The log cannot be read.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn export(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
@@ -117,6 +184,17 @@ pub(super) async fn export(
 }
 
 /// Walks the hash chain and says whether the log is as it was written.
+#[utoipa::path(
+    get,
+    path = "/api/v1/activity/verify",
+    tag = "activity",
+    params(VerifyParameters),
+    responses(
+        (status = 200, description = "What was found.", body = Answer<Verified>),
+        (status = 400, description = "A filter is not understood; the message names the allowed values.", body = ErrorBody),
+        (status = 503, description = "The log cannot be read.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn verify(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,

@@ -10,13 +10,17 @@ use catalog::ToolDefinition;
 use mcp::RawValue;
 use policy::ServerName;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::servers::unknown_server;
-use super::{ApiError, Data};
+use super::{Answer, ApiError, Data, ErrorBody};
 use crate::engine::Audited;
 use crate::http::AppState;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+/// A manifest is JSON and not in the envelope, so it must not look like the report.
+const MANIFEST: &str = "application/vnd.mcpproxy.manifest+json";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Format {
     /// The report in the envelope of every answer.
@@ -29,28 +33,51 @@ enum Format {
     Manifest,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct AuditQuery {
+    /// Only this server.
     server: Option<String>,
+    /// How the report is written.
     #[serde(default)]
+    #[param(inline, required = false)]
     format: Format,
+    /// error, warning or none: from which severity on the audit counts as failed.
+    #[param(pattern = "^(error|warning|none)$")]
     fail_on: Option<String>,
 }
 
 /// Tools to audit that are not those of an upstream, and a manifest to check tools against.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AuditBody {
     tools: Option<SavedTools>,
+    /// The text of a manifest.
     manifest: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct SavedTools {
+    /// The server that the tools are said to be of.
     server: String,
+    /// Tools as an answer to `tools/list` has them.
+    #[schema(value_type = Vec<Object>)]
     definitions: Vec<Box<RawValue>>,
+}
+
+/// The same as it is described.
+#[derive(ToSchema)]
+#[schema(as = AuditData)]
+#[expect(dead_code, reason = "described, never made")]
+struct AuditAnswer {
+    tools: Vec<auditor::ToolReport>,
+    summary: auditor::Summary,
+    /// What does not agree with the manifest, if one was given.
+    violations: Vec<Violation>,
+    /// Whether the report has findings as severe as `fail_on`, or the manifest is violated.
+    failed: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,6 +91,27 @@ struct AuditData<'a> {
 }
 
 /// Audits the tools of all upstreams, or of one.
+#[utoipa::path(
+    get,
+    path = "/api/v1/audit",
+    tag = "tools",
+    params(AuditQuery),
+    responses(
+        (
+            status = 200,
+            description = "The report; in other formats than json, without an envelope.",
+            content(
+                (Answer<AuditAnswer> = "application/json"),
+                (String = "text/markdown"),
+                (Object = "application/sarif+json"),
+                (String = "application/xml"),
+                (Object = "application/vnd.mcpproxy.manifest+json"),
+            ),
+        ),
+        (status = 400, description = "A parameter is not understood.", body = ErrorBody),
+        (status = 404, description = "There is no such server, or no tool for a manifest.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn show(
     State(state): State<AppState>,
     query: Result<Query<AuditQuery>, QueryRejection>,
@@ -73,6 +121,28 @@ pub(super) async fn show(
 }
 
 /// Audits a saved list of tools, or checks tools against a manifest.
+#[utoipa::path(
+    post,
+    path = "/api/v1/audit",
+    tag = "tools",
+    params(AuditQuery),
+    request_body = AuditBody,
+    responses(
+        (
+            status = 200,
+            description = "The report; in other formats than json, without an envelope.",
+            content(
+                (Answer<AuditAnswer> = "application/json"),
+                (String = "text/markdown"),
+                (Object = "application/sarif+json"),
+                (String = "application/xml"),
+                (Object = "application/vnd.mcpproxy.manifest+json"),
+            ),
+        ),
+        (status = 400, description = "The tools or the manifest are not understood.", body = ErrorBody),
+        (status = 404, description = "There is no such server, or no tool for a manifest.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn check(
     State(state): State<AppState>,
     query: Result<Query<AuditQuery>, QueryRejection>,
@@ -129,7 +199,7 @@ fn encode(audited: &Audited, format: Format, fail_on: FailOn) -> Response {
         ),
         Format::Junit => text("application/xml", render::junit(report, fail_on)),
         Format::Manifest => match Manifest::from_report(report) {
-            Some(manifest) => text("application/json", manifest.to_json()),
+            Some(manifest) => text(MANIFEST, manifest.to_json()),
             None => ApiError::not_found("there is no tool to write a manifest of").into_response(),
         },
     }

@@ -9,6 +9,7 @@ use policy::{Code, Refusal};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use ulid::Ulid;
+use utoipa::ToSchema;
 
 tokio::task_local! {
     static REQUEST_ID: String;
@@ -31,27 +32,38 @@ pub(crate) struct ApiError {
 
 pub(crate) type ApiResult<T> = Result<Data<T>, ApiError>;
 
-#[derive(Serialize)]
-struct DataBody<T> {
+/// What every successful answer is wrapped in.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Answer<T> {
+    /// Always true.
     success: bool,
     data: T,
+    /// Names this request in the daemon's log and in the activity log.
     request_id: String,
 }
 
-#[derive(Serialize)]
-struct ErrorBody<'a> {
+/// The answer to a request that failed.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ErrorBody {
+    /// Always false.
     success: bool,
-    error: ErrorMembers<'a>,
+    error: ErrorMembers,
+    /// Names this request in the daemon's log and in the activity log.
     request_id: String,
 }
 
-#[derive(Serialize)]
-struct ErrorMembers<'a> {
+#[derive(Serialize, ToSchema)]
+struct ErrorMembers {
+    /// What scripts go by.
     code: &'static str,
-    message: &'a str,
-    hint: Option<&'a str>,
+    /// What happened and why.
+    message: String,
+    /// What to do about it.
+    hint: Option<String>,
+    /// What else is known, by the kind of error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<&'a Map<String, Value>>,
+    #[schema(value_type = Option<Object>)]
+    details: Option<Box<Map<String, Value>>>,
 }
 
 /// Gives every request an id, which the answer names.
@@ -66,6 +78,16 @@ pub(crate) async fn no_such_route(method: Method, OriginalUri(uri): OriginalUri)
     ApiError::new(StatusCode::NOT_FOUND, "NOT_FOUND", message)
 }
 
+pub(crate) async fn no_such_method(method: Method, OriginalUri(uri): OriginalUri) -> ApiError {
+    let message = format!("{} does not take {method}", uri.path());
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "METHOD_NOT_ALLOWED",
+        message,
+    )
+    .hint("the header Allow names the methods it takes")
+}
+
 /// The id of the request at hand; a fresh one for answers given before a request got its own.
 pub(crate) fn request_id() -> String {
     REQUEST_ID
@@ -77,7 +99,7 @@ pub(crate) fn request_id() -> String {
 
 impl<T: Serialize> IntoResponse for Data<T> {
     fn into_response(self) -> Response {
-        Json(DataBody {
+        Json(Answer {
             success: true,
             data: self.0,
             request_id: request_id(),
@@ -101,6 +123,14 @@ impl ApiError {
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BAD_REQUEST", message)
+    }
+
+    pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, message)
+    }
+
+    pub(crate) fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
@@ -145,9 +175,9 @@ impl IntoResponse for ApiError {
             success: false,
             error: ErrorMembers {
                 code: self.code,
-                message: &self.message,
-                hint: self.hint.as_deref(),
-                details: self.details.as_deref(),
+                message: self.message,
+                hint: self.hint,
+                details: self.details,
             },
             request_id: request_id(),
         };

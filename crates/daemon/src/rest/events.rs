@@ -18,8 +18,9 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::ApiError;
 use super::activity::{borrowed, parse_pairs};
+use super::parameters::FilterParameters;
+use super::{ApiError, ErrorBody};
 use crate::engine::Engine;
 use crate::http::AppState;
 
@@ -38,6 +39,19 @@ struct Watch {
 }
 
 /// Streams events, from now on or from after `Last-Event-ID`, that match the filters of the list.
+#[utoipa::path(
+    get,
+    path = "/api/v1/events",
+    tag = "activity",
+    params(
+        FilterParameters,
+        ("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that was seen"),
+    ),
+    responses(
+        (status = 200, description = "Server-sent events, without an end.", body = String, content_type = "text/event-stream"),
+        (status = 400, description = "A filter or the id is not understood.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn watch(
     State(state): State<AppState>,
     headers: HeaderMap,

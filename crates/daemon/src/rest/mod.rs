@@ -1,18 +1,28 @@
-//! REST under `/api/v1`: one file per resource, one envelope for all answers.
+//! REST under `/api/v1`: one file per resource, one envelope for all answers. The attribute above a
+//! handler is its place in the OpenAPI document; a route that is not put in with `routes!` is not
+//! in it.
 
 mod activity;
 mod audit;
+mod config;
 mod envelope;
 mod events;
+mod extract;
+mod openapi;
 mod overrides;
+mod parameters;
 mod servers;
 mod status;
 mod tools;
 
 use axum::Router;
-use axum::routing::{get, post, put};
+use axum::routing::get;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-pub(crate) use envelope::{ApiError, ApiResult, Data, no_such_route, request_id, with_request_id};
+pub(crate) use envelope::{
+    Answer, ApiError, ApiResult, Data, ErrorBody, no_such_route, request_id, with_request_id,
+};
 
 use crate::http::AppState;
 
@@ -22,24 +32,42 @@ pub(crate) fn events() -> Router<AppState> {
 }
 
 pub(crate) fn router() -> Router<AppState> {
-    events()
-        .route("/activity", get(activity::list))
-        .route("/activity/summary", get(activity::summary))
-        .route("/activity/usage", get(activity::usage))
-        .route("/activity/export", get(activity::export))
-        .route("/activity/verify", get(activity::verify))
-        .route("/activity/{id}", get(activity::show))
-        .route("/audit", get(audit::show).post(audit::check))
-        .route("/overrides", get(overrides::list))
-        .route(
-            "/tools/{id}/override",
-            put(overrides::set).delete(overrides::clear),
-        )
-        .route("/status", get(status::show))
-        .route("/servers", get(servers::list))
-        .route("/servers/{name}", get(servers::show))
-        .route("/tools", get(tools::list))
-        .route("/tools/search", get(tools::search))
-        .route("/tools/call", post(tools::call))
-        .route("/tools/{id}", get(tools::show))
+    let routes = openapi::with_document(routes());
+    routes.method_not_allowed_fallback(envelope::no_such_method)
+}
+
+/// The OpenAPI document of the REST API.
+pub fn api_document() -> serde_json::Value {
+    openapi::document(routes().into_openapi())
+}
+
+fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(events::watch))
+        .routes(routes!(activity::list))
+        .routes(routes!(activity::summary))
+        .routes(routes!(activity::usage))
+        .routes(routes!(activity::export))
+        .routes(routes!(activity::verify))
+        .routes(routes!(activity::show))
+        .routes(routes!(audit::show, audit::check))
+        .routes(routes!(overrides::list))
+        .routes(routes!(overrides::set, overrides::clear))
+        .routes(routes!(status::show))
+        .routes(routes!(config::show))
+        .routes(routes!(servers::list, servers::edit::create))
+        .routes(routes!(
+            servers::show,
+            servers::edit::change,
+            servers::edit::remove
+        ))
+        .routes(routes!(servers::edit::enable))
+        .routes(routes!(servers::edit::disable))
+        .routes(routes!(servers::restart))
+        .routes(routes!(servers::logs::show))
+        .routes(routes!(tools::of_server))
+        .routes(routes!(tools::list))
+        .routes(routes!(tools::search))
+        .routes(routes!(tools::call))
+        .routes(routes!(tools::show))
 }

@@ -1,22 +1,24 @@
 //! `/tools/{id}/override` and `/overrides`: the operator's own tiers, which are in the config file.
 
 use axum::Json;
+use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
 use config::Document;
 use policy::Tier;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::{ApiError, ApiResult, Data};
+use super::extract::Segment;
+use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
 use crate::http::AppState;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OverrideBody {
     tier: Tier,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Override {
     pattern: String,
     tier: Option<Tier>,
@@ -27,12 +29,20 @@ pub(super) struct Override {
     warning: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Overrides {
     overrides: Vec<Override>,
 }
 
 /// Lists the overrides in the order of the file.
+#[utoipa::path(
+    get,
+    path = "/api/v1/overrides",
+    tag = "tools",
+    responses(
+        (status = 200, description = "The overrides.", body = Answer<Overrides>),
+    ),
+)]
 pub(super) async fn list(State(state): State<AppState>) -> ApiResult<Overrides> {
     let config = state.engine.config();
     let written = config.tool_overrides.written().iter();
@@ -43,9 +53,22 @@ pub(super) async fn list(State(state): State<AppState>) -> ApiResult<Overrides> 
 }
 
 /// Sets the tier of a tool, or of all tools that a pattern names.
+#[utoipa::path(
+    put,
+    path = "/api/v1/tools/{id}/override",
+    tag = "tools",
+    params(("id" = String, Path, description = "server:tool, with `*` and `?`")),
+    request_body = OverrideBody,
+    responses(
+        (status = 200, description = "The override as it is now.", body = Answer<Override>),
+        (status = 400, description = "The pattern or the tier is not valid.", body = ErrorBody),
+        (status = 409, description = "The config file is not valid, or was changed meanwhile.", body = ErrorBody),
+        (status = 503, description = "The file is changed, and the daemon is slow to follow.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn set(
     State(state): State<AppState>,
-    Path(pattern): Path<String>,
+    Segment(pattern): Segment,
     body: Result<Json<OverrideBody>, JsonRejection>,
 ) -> ApiResult<Override> {
     let Json(body) = body.map_err(|error| {
@@ -65,9 +88,22 @@ pub(super) async fn set(
 }
 
 /// Removes an override.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/tools/{id}/override",
+    tag = "tools",
+    params(("id" = String, Path, description = "server:tool, with `*` and `?`, as it was set")),
+    responses(
+        (status = 200, description = "The override is gone.", body = Answer<Override>),
+        (status = 400, description = "The path is not UTF-8.", body = ErrorBody),
+        (status = 404, description = "There is no such override.", body = ErrorBody),
+        (status = 409, description = "The config file is not valid, or was changed meanwhile.", body = ErrorBody),
+        (status = 503, description = "The file is changed, and the daemon is slow to follow.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn clear(
     State(state): State<AppState>,
-    Path(pattern): Path<String>,
+    Segment(pattern): Segment,
 ) -> ApiResult<Override> {
     let unknown = || {
         ApiError::not_found(format!("there is no override for '{pattern}'"))

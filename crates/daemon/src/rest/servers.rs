@@ -1,25 +1,36 @@
 //! `/servers`: the upstreams and how they are.
 
+pub(super) mod check;
+pub(super) mod edit;
+pub(super) mod entry;
+pub(super) mod logs;
+
+use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use policy::{OperationType, ServerName};
 use serde::Serialize;
 use upstream::{State as UpstreamState, Upstream};
+use utoipa::ToSchema;
 
-use super::{ApiError, ApiResult, Data};
+use super::extract::Segment;
+use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
 use crate::engine::Engine;
 use crate::http::AppState;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Servers {
     servers: Vec<Server>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Server {
+    #[schema(value_type = String)]
     name: ServerName,
+    /// disabled, connecting, ready, waiting, failed or stopped.
     state: &'static str,
+    /// Whether the config wants it connected.
     enabled: bool,
     tools: usize,
     lanes: Lanes,
@@ -27,14 +38,17 @@ pub(super) struct Server {
     stale: bool,
     /// What the server said when it was greeted.
     identity: Option<Identity>,
+    /// The process, for a server that is a program and runs.
     pid: Option<u32>,
+    /// How often it has been connected.
     connections: u32,
     last_error: Option<String>,
+    /// What to do about the error.
     advice: Option<String>,
     retry_in_ms: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Identity {
     name: String,
     version: String,
@@ -42,7 +56,7 @@ struct Identity {
 }
 
 /// How many tools are to be called on which lane.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 struct Lanes {
     read: usize,
     write: usize,
@@ -50,6 +64,12 @@ struct Lanes {
 }
 
 /// Lists all upstreams, by name.
+#[utoipa::path(
+    get,
+    path = "/api/v1/servers",
+    tag = "servers",
+    responses((status = 200, description = "All servers.", body = Answer<Servers>)),
+)]
 pub(super) async fn list(State(state): State<AppState>) -> ApiResult<Servers> {
     let upstreams = state.engine.upstreams();
     let servers = upstreams
@@ -60,13 +80,56 @@ pub(super) async fn list(State(state): State<AppState>) -> ApiResult<Servers> {
 }
 
 /// Shows one upstream.
+#[utoipa::path(
+    get,
+    path = "/api/v1/servers/{name}",
+    tag = "servers",
+    params(("name" = String, Path, description = "The name of a server")),
+    responses(
+        (status = 200, description = "The server.", body = Answer<Server>),
+        (status = 400, description = "That is not a name.", body = ErrorBody),
+        (status = 404, description = "There is no such server.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn show(
     State(state): State<AppState>,
-    Path(name): Path<String>,
+    Segment(name): Segment,
 ) -> ApiResult<Server> {
-    let found = state.engine.fleet().get(&parse_name(&name)?);
-    let upstream = found.ok_or_else(|| unknown_server(&state.engine, &name))?;
+    let upstream = find(&state.engine, &name)?;
     Ok(Data(Server::of(&state.engine, &upstream)))
+}
+
+/// Drops the connection of a server, if it has one, and connects at once.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers/{name}/restart",
+    tag = "servers",
+    params(("name" = String, Path, description = "The name of a server")),
+    responses(
+        (status = 200, description = "The server, which is being connected.", body = Answer<Server>),
+        (status = 400, description = "That is not a name.", body = ErrorBody),
+        (status = 404, description = "There is no such server.", body = ErrorBody),
+        (status = 409, description = "The server is switched off.", body = ErrorBody),
+    ),
+)]
+pub(super) async fn restart(
+    State(state): State<AppState>,
+    Segment(name): Segment,
+) -> ApiResult<Server> {
+    let upstream = find(&state.engine, &name)?;
+    if !upstream.config().enabled {
+        let message = format!("'{name}' is switched off");
+        return Err(ApiError::conflict("SERVER_DISABLED", message).hint(format!(
+            "switch it on with POST /api/v1/servers/{name}/enable"
+        )));
+    }
+    upstream.restart().await;
+    Ok(Data(Server::of(&state.engine, &upstream)))
+}
+
+pub(super) fn find(engine: &Engine, name: &str) -> Result<Arc<Upstream>, ApiError> {
+    let found = engine.fleet().get(&parse_name(name)?);
+    found.ok_or_else(|| unknown_server(engine, name))
 }
 
 fn parse_name(name: &str) -> Result<ServerName, ApiError> {
@@ -83,7 +146,7 @@ pub(super) fn unknown_server(engine: &Engine, name: &str) -> ApiError {
 }
 
 impl Server {
-    fn of(engine: &Engine, upstream: &Upstream) -> Self {
+    pub(super) fn of(engine: &Engine, upstream: &Upstream) -> Self {
         let status = upstream.status();
         let mut lanes = Lanes::default();
         for tool in status.tools.all().iter() {

@@ -4,22 +4,34 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::{ApiResult, Data};
+use super::{Answer, ApiResult, Data};
 use crate::http::AppState;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DaemonStatus)]
 pub(super) struct Status {
     version: &'static str,
     pid: u32,
+    #[schema(value_type = String)]
     listen: std::net::SocketAddr,
     uptime_seconds: u64,
     tools: usize,
     /// How many upstreams are in which state.
+    #[schema(value_type = BTreeMap<String, usize>)]
     servers: BTreeMap<&'static str, usize>,
 }
 
 /// Shows the daemon's version, address, age, and what it is connected to.
+#[utoipa::path(
+    get,
+    path = "/api/v1/status",
+    tag = "daemon",
+    responses(
+        (status = 200, description = "How the daemon is doing.", body = Answer<Status>),
+    ),
+)]
 pub(super) async fn show(State(state): State<AppState>) -> ApiResult<Status> {
     let mut servers = BTreeMap::new();
     for upstream in state.engine.upstreams() {

@@ -1,56 +1,125 @@
 //! `/tools`: listing, searching, showing and calling tools.
 
 use activity::Source;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Extension, Path, Query, State};
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Extension, State};
 use mcp::RawValue;
 use policy::{Code, Refusal, ToolId, ToolVariant};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::servers::unknown_server;
-use super::{ApiError, ApiResult, Data, request_id};
-use crate::engine::{CallRequest, Caller, SearchRequest, SearchResult, ToolView};
+use super::extract::{Parameters, Segment};
+use super::servers::{find, unknown_server};
+use super::{Answer, ApiError, ApiResult, Data, ErrorBody, request_id};
+use crate::engine::{CallRequest, Caller, SearchError, SearchRequest, SearchResult, ToolView};
 use crate::http::{AppState, Principal};
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
+    /// Only tools of this server.
     server: Option<String>,
+    /// Only tools of this lane.
     lane: Option<policy::OperationType>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Tools {
     tools: Vec<ToolView>,
     total: usize,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Tool {
     #[serde(flatten)]
     view: ToolView,
+    /// The definition as the server announced it.
+    #[schema(value_type = Object)]
     definition: Box<RawValue>,
 }
 
 /// The body of a call: the lane, and the arguments of `call_tool_*`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct CallBody {
     tool_variant: ToolVariant,
+    #[schema(value_type = CallArguments)]
     arguments: Box<RawValue>,
 }
 
-#[derive(Debug, Serialize)]
+/// What an agent gives to `call_tool_*`. The intent can also be given flat, as
+/// `intent_operation_type`, `intent_data_sensitivity` and `intent_reason`.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never made: the engine reads it")]
+struct CallArguments {
+    /// server:tool
+    name: String,
+    /// The tool's own arguments.
+    #[schema(value_type = Option<Object>)]
+    args: Option<Box<RawValue>>,
+    /// The same as a string that holds a JSON object. Not together with `args`.
+    args_json: Option<String>,
+    intent: Option<CallIntent>,
+}
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never made: the engine reads it")]
+struct CallIntent {
+    operation_type: policy::OperationType,
+    data_sensitivity: Option<policy::DataSensitivity>,
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct CallResult {
     /// The upstream's result, untouched.
+    #[schema(value_type = Object)]
     result: Box<RawValue>,
 }
 
 /// Lists the tools of all upstreams, by name.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tools",
+    tag = "tools",
+    params(ListQuery),
+    responses(
+        (status = 200, description = "The tools.", body = Answer<Tools>),
+        (status = 400, description = "A parameter is not understood.", body = ErrorBody),
+        (status = 404, description = "There is no such server.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn list(
     State(state): State<AppState>,
-    query: Result<Query<ListQuery>, QueryRejection>,
+    Parameters(query): Parameters<ListQuery>,
 ) -> ApiResult<Tools> {
-    let Query(query) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
+    tools(&state, &query)
+}
+
+/// Lists the tools of one server.
+#[utoipa::path(
+    get,
+    path = "/api/v1/servers/{name}/tools",
+    tag = "servers",
+    params(("name" = String, Path, description = "The name of a server")),
+    responses(
+        (status = 200, description = "The tools.", body = Answer<Tools>),
+        (status = 400, description = "That is not a name.", body = ErrorBody),
+        (status = 404, description = "There is no such server.", body = ErrorBody),
+    ),
+)]
+pub(super) async fn of_server(
+    State(state): State<AppState>,
+    Segment(name): Segment,
+) -> ApiResult<Tools> {
+    find(&state.engine, &name)?;
+    let (server, lane) = (Some(name), None);
+    tools(&state, &ListQuery { server, lane })
+}
+
+fn tools(state: &AppState, query: &ListQuery) -> ApiResult<Tools> {
     let engine = &state.engine;
     if let Some(name) = &query.server {
         let known = engine
@@ -82,13 +151,23 @@ pub(super) async fn list(
     Ok(Data(Tools { tools, total }))
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct SearchQuery {
+    /// What the tool should do.
+    #[param(pattern = "[^\\s]")]
     q: String,
+    /// How many tools; 10 unless given.
+    #[param(minimum = 1, maximum = 50)]
     limit: Option<i64>,
+    /// Only tools of this server.
     server: Option<String>,
+    /// Only tools of this lane.
+    #[param(pattern = "^(read|write|destructive)$")]
     lane: Option<String>,
+    /// How much of each tool is shown.
+    #[param(inline)]
     detail: Option<crate::engine::Detail>,
     /// Whether each hit says why it was found.
     #[serde(default)]
@@ -96,11 +175,21 @@ pub(super) struct SearchQuery {
 }
 
 /// Searches as `retrieve_tools` does.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tools/search",
+    tag = "tools",
+    params(SearchQuery),
+    responses(
+        (status = 200, description = "The tools that fit best.", body = Answer<SearchResult>),
+        (status = 400, description = "A parameter is not understood.", body = ErrorBody),
+        (status = 404, description = "There is no such server.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn search(
     State(state): State<AppState>,
-    query: Result<Query<SearchQuery>, QueryRejection>,
+    Parameters(query): Parameters<SearchQuery>,
 ) -> ApiResult<SearchResult> {
-    let Query(query) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
     let request = SearchRequest {
         query: query.q,
         limit: query.limit,
@@ -110,16 +199,25 @@ pub(super) async fn search(
         explain: query.explain,
     };
     let found = state.engine.search(&request);
-    found
-        .map(Data)
-        .map_err(|error| ApiError::bad_request(error.to_string()))
+    found.map(Data).map_err(|error| match error {
+        SearchError::Server { name, .. } => unknown_server(&state.engine, &name),
+        other => ApiError::bad_request(other.to_string()),
+    })
 }
 
 /// Shows one tool with its definition, its tiers and why.
-pub(super) async fn show(
-    State(state): State<AppState>,
-    Path(name): Path<String>,
-) -> ApiResult<Tool> {
+#[utoipa::path(
+    get,
+    path = "/api/v1/tools/{id}",
+    tag = "tools",
+    params(("id" = String, Path, description = "server:tool")),
+    responses(
+        (status = 200, description = "The tool.", body = Answer<Tool>),
+        (status = 400, description = "That is not server:tool.", body = ErrorBody),
+        (status = 404, description = "There is no such tool.", body = ErrorBody),
+    ),
+)]
+pub(super) async fn show(State(state): State<AppState>, Segment(name): Segment) -> ApiResult<Tool> {
     let id: ToolId = name
         .parse()
         .map_err(|error| ApiError::from(Refusal::from(error)))?;
@@ -140,6 +238,21 @@ pub(super) async fn show(
 }
 
 /// Calls a tool on the path that every call takes.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tools/call",
+    tag = "tools",
+    request_body = CallBody,
+    responses(
+        (status = 200, description = "The result, also one that says it is an error.", body = Answer<CallResult>),
+        (status = 400, description = "The call or its intent is not valid.", body = ErrorBody),
+        (status = 403, description = "The policy refuses the call.", body = ErrorBody),
+        (status = 404, description = "There is no such tool or server.", body = ErrorBody),
+        (status = 502, description = "The server failed.", body = ErrorBody),
+        (status = 503, description = "The server is not connected, or the call cannot be recorded.", body = ErrorBody),
+        (status = 504, description = "The server did not answer in time.", body = ErrorBody),
+    ),
+)]
 pub(super) async fn call(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,

@@ -1,0 +1,118 @@
+//! `mcpproxy upstream add`: a look at the server first, then the config.
+
+use config::Settings;
+use serde_json::{Map, Value, json};
+
+use crate::api::{Api, Needs};
+use crate::args::AddArgs;
+use crate::commands::parse;
+use crate::commands::tools::{lane_entry, summary};
+use crate::escape;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::printer::{Entry, Format, Printer};
+
+pub(super) async fn run(args: &AddArgs, settings: &Settings, printer: &Printer) -> Outcome {
+    let entry = entry(args);
+    let api = Api::reach(settings, Needs::Config).await?;
+    let added = add(args, &entry, &api, printer).await;
+    api.close().await;
+    let (server, check) = added?;
+    if printer.format != Format::Table {
+        let tools = &check["tools"];
+        printer.data(&json!({"server": server, "tools": tools}), Some("tools"));
+        return Ok(Exit::Ok);
+    }
+    print_tools(&check, printer);
+    printer.text(&format!("'{}' is added\n", escape::line(&args.name)));
+    Ok(Exit::Ok)
+}
+
+/// Adds the server and says what it was found to offer; that is `null` if nobody looked.
+async fn add(
+    args: &AddArgs,
+    entry: &Value,
+    api: &Api,
+    printer: &Printer,
+) -> Result<(Value, Value), Failure> {
+    let mut check = Value::Null;
+    if !args.no_check {
+        printer.note(&format!("connecting to '{}' …", escape::line(&args.name)));
+        let answer = api.post("/servers?dry_run=true", entry).await;
+        let answer = answer.map_err(|failure| not_added(failure, args))?;
+        check = parse(&answer)?;
+    }
+    let server = parse(&api.post("/servers", entry).await?)?;
+    Ok((server, check))
+}
+
+/// The server as an entry of `mcpServers`.
+fn entry(args: &AddArgs) -> Value {
+    let object = |pairs: &[(String, String)]| -> Value {
+        let members = pairs
+            .iter()
+            .map(|(name, value)| (name.clone(), value.as_str().into()));
+        Value::Object(members.collect::<Map<_, _>>())
+    };
+    let mut entry = json!({"name": args.name});
+    if let Some(url) = &args.url {
+        entry["url"] = url.as_str().into();
+        if args.sse {
+            entry["type"] = "sse".into();
+        }
+        if !args.header.is_empty() {
+            entry["headers"] = object(&args.header);
+        }
+    }
+    if let [command, arguments @ ..] = args.command.as_slice() {
+        entry["command"] = command.as_str().into();
+        if !arguments.is_empty() {
+            entry["args"] = arguments.into();
+        }
+        if !args.env.is_empty() {
+            entry["env"] = object(&args.env);
+        }
+        if let Some(directory) = &args.working_dir {
+            entry["working_dir"] = directory.as_str().into();
+        }
+    }
+    if let Some(timeout) = &args.timeout {
+        entry["timeout"] = timeout.as_str().into();
+    }
+    entry
+}
+
+/// What failed is the look at the server; it can be added all the same.
+fn not_added(failure: Failure, args: &AddArgs) -> Failure {
+    if failure.why.as_deref() != Some("code SERVER_UNAVAILABLE") {
+        return failure;
+    }
+    let advice = failure.advice.unwrap_or_default();
+    Failure {
+        advice: Some(format!("{advice}; or add it as it is with --no-check")),
+        what: format!("'{}' is not added: {}", args.name, failure.what),
+        ..failure
+    }
+}
+
+fn print_tools(check: &Value, printer: &Printer) {
+    let Some(tools) = check["tools"].as_array() else {
+        return;
+    };
+    if tools.is_empty() {
+        return printer.note("it offers no tools");
+    }
+    let rows = tools.iter().map(|tool| -> Vec<Entry> {
+        let text = |member: &str| tool[member].as_str().unwrap_or("-").to_owned();
+        vec![
+            text("name").into(),
+            lane_entry(tool),
+            text("effective_tier").into(),
+            text("provenance").into(),
+            summary(tool).into(),
+        ]
+    });
+    printer.table(
+        &["TOOL", "LANE", "TIER", "FROM", "DESCRIPTION"],
+        rows.collect(),
+    );
+}

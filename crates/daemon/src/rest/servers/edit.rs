@@ -1,0 +1,256 @@
+//! Adding, changing, switching and removing servers. All of it is an edit of the config file.
+
+use axum::extract::{Extension, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use config::{Document, ServerConfig, Transport};
+use policy::ServerName;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::check::{Check, try_out};
+use super::entry::{self, ServerEntry, ServerPatch};
+use super::{Server, find, parse_name, unknown_server};
+use crate::engine::check_object;
+use crate::http::{AppState, Principal};
+use crate::rest::extract::{BodyText, Parameters, Segment};
+use crate::rest::{Answer, ApiError, ApiResult, Data, ErrorBody};
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::rest) struct CreateQuery {
+    /// Whether the server is only tried out: connected, asked for its tools, and let go.
+    #[serde(default)]
+    #[param(required = false)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::rest) struct Removed {
+    #[schema(value_type = String)]
+    name: ServerName,
+}
+
+/// Adds a server. A program can be added over the socket only, unless the config has
+/// `allow_stdio_over_http`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers",
+    tag = "servers",
+    params(CreateQuery),
+    request_body = ServerEntry,
+    responses(
+        (status = 200, description = "With `dry_run`: what the server offers.", body = Answer<Check>),
+        (status = 201, description = "The server is added and being connected.", body = Answer<Server>),
+        (status = 400, description = "The server is not valid.", body = ErrorBody),
+        (status = 403, description = "A program cannot be added over TCP.", body = ErrorBody),
+        (status = 409, description = "There is one of that name, or the config file is not valid.", body = ErrorBody),
+        (status = 413, description = "The body is too long.", body = ErrorBody),
+        (status = 502, description = "With `dry_run`: the server cannot be connected.", body = ErrorBody),
+        (status = 503, description = "The file is changed, and the daemon is slow to follow.", body = ErrorBody),
+    ),
+)]
+pub(in crate::rest) async fn create(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Parameters(query): Parameters<CreateQuery>,
+    BodyText(text): BodyText,
+) -> Result<Response, ApiError> {
+    let server = entry::read(&text)?;
+    check_program(&state, principal, &server)?;
+    let name = server.name.clone();
+    let taken = || {
+        ApiError::conflict(
+            "SERVER_EXISTS",
+            format!("there is a server '{name}' already"),
+        )
+        .hint(format!(
+            "choose another name, or change it with PATCH /api/v1/servers/{name}"
+        ))
+    };
+    if query.dry_run {
+        if state.engine.fleet().get(&name).is_some() {
+            return Err(taken());
+        }
+        return Ok(try_out(&state.engine, server).await?.into_response());
+    }
+    let add = |document: &mut Document| {
+        if document.server(&name).is_some() {
+            return Err(taken());
+        }
+        document.set_server(&server);
+        Ok(())
+    };
+    state.edit_config(add).await?;
+    let upstream = find(&state.engine, name.as_str())?;
+    let added = Data(Server::of(&state.engine, &upstream));
+    Ok((StatusCode::CREATED, added).into_response())
+}
+
+/// Changes a server. Only a change of how it is reached connects it anew.
+#[utoipa::path(
+    patch,
+    path = "/api/v1/servers/{name}",
+    tag = "servers",
+    params(("name" = String, Path, description = "The name of a server")),
+    request_body(content = ServerPatch, content_type = "application/merge-patch+json"),
+    responses(
+        (status = 200, description = "The server as it is now.", body = Answer<Server>),
+        (status = 400, description = "The change is not valid.", body = ErrorBody),
+        (status = 403, description = "A program cannot be changed over TCP.", body = ErrorBody),
+        (status = 404, description = "There is no such server.", body = ErrorBody),
+        (status = 409, description = "The config file is not valid, or was changed meanwhile.", body = ErrorBody),
+        (status = 413, description = "The body is too long.", body = ErrorBody),
+        (status = 503, description = "The file is changed, and the daemon is slow to follow.", body = ErrorBody),
+    ),
+)]
+pub(in crate::rest) async fn change(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Segment(name): Segment,
+    BodyText(text): BodyText,
+) -> ApiResult<Server> {
+    let patch = read_patch(&text)?;
+    edit(&state, &name, |document, name| {
+        let old = document.server(name).cloned();
+        let (Some(old), Some(text)) = (old, document.patched_entry(name, &patch)) else {
+            return Err(unknown_server(&state.engine, name.as_str()));
+        };
+        let new = entry::read(&text)?;
+        if new.transport != old.transport {
+            check_program(&state, principal, &new)?;
+        }
+        document.set_server(&new);
+        Ok(())
+    })
+    .await
+}
+
+/// Switches a server on.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers/{name}/enable",
+    tag = "servers",
+    params(("name" = String, Path, description = "The name of a server")),
+    responses(
+        (status = 200, description = "The server, which is being connected.", body = Answer<Server>),
+        (status = 400, description = "That is not a name.", body = ErrorBody),
+        (status = 404, description = "There is no such server.", body = ErrorBody),
+        (status = 409, description = "The config file is not valid, or was changed meanwhile.", body = ErrorBody),
+        (status = 503, description = "The file is changed, and the daemon is slow to follow.", body = ErrorBody),
+    ),
+)]
+pub(in crate::rest) async fn enable(
+    State(state): State<AppState>,
+    Segment(name): Segment,
+) -> ApiResult<Server> {
+    switch(&state, &name, true).await
+}
+
+/// Switches a server off. It stays in the config.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers/{name}/disable",
+    tag = "servers",
+    params(("name" = String, Path, description = "The name of a server")),
+    responses(
+        (status = 200, description = "The server, which is off.", body = Answer<Server>),
+        (status = 400, description = "That is not a name.", body = ErrorBody),
+        (status = 404, description = "There is no such server.", body = ErrorBody),
+        (status = 409, description = "The config file is not valid, or was changed meanwhile.", body = ErrorBody),
+        (status = 503, description = "The file is changed, and the daemon is slow to follow.", body = ErrorBody),
+    ),
+)]
+pub(in crate::rest) async fn disable(
+    State(state): State<AppState>,
+    Segment(name): Segment,
+) -> ApiResult<Server> {
+    switch(&state, &name, false).await
+}
+
+/// Removes a server from the config.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/servers/{name}",
+    tag = "servers",
+    params(("name" = String, Path, description = "The name of a server")),
+    responses(
+        (status = 200, description = "The server is gone.", body = Answer<Removed>),
+        (status = 400, description = "That is not a name.", body = ErrorBody),
+        (status = 404, description = "There is no such server.", body = ErrorBody),
+        (status = 409, description = "The config file is not valid, or was changed meanwhile.", body = ErrorBody),
+        (status = 503, description = "The file is changed, and the daemon is slow to follow.", body = ErrorBody),
+    ),
+)]
+pub(in crate::rest) async fn remove(
+    State(state): State<AppState>,
+    Segment(name): Segment,
+) -> ApiResult<Removed> {
+    let parsed = parse_name(&name)?;
+    let remove = |document: &mut Document| {
+        let removed = document.remove_server(&parsed);
+        removed
+            .then_some(())
+            .ok_or_else(|| unknown_server(&state.engine, &name))
+    };
+    state.edit_config(remove).await?;
+    Ok(Data(Removed { name: parsed }))
+}
+
+async fn switch(state: &AppState, name: &str, enabled: bool) -> ApiResult<Server> {
+    edit(state, name, |document, name| {
+        let Some(server) = document.server(name).cloned() else {
+            return Err(unknown_server(&state.engine, name.as_str()));
+        };
+        document.set_server(&ServerConfig { enabled, ..server });
+        Ok(())
+    })
+    .await
+}
+
+/// Edits a server that is in the config and shows it as it is then.
+async fn edit(
+    state: &AppState,
+    name: &str,
+    change: impl FnOnce(&mut Document, &ServerName) -> Result<(), ApiError>,
+) -> ApiResult<Server> {
+    let parsed = parse_name(name)?;
+    state
+        .edit_config(|document| change(document, &parsed))
+        .await?;
+    let upstream = find(&state.engine, name)?;
+    Ok(Data(Server::of(&state.engine, &upstream)))
+}
+
+/// Whoever can name a program runs it as the user of the daemon, which a key alone does not allow.
+fn check_program(
+    state: &AppState,
+    principal: Principal,
+    server: &ServerConfig,
+) -> Result<(), ApiError> {
+    let is_program = matches!(server.transport, Transport::Stdio { .. });
+    let allowed = principal == Principal::Owner || state.engine.config().allow_stdio_over_http;
+    if is_program && !allowed {
+        let message = "a server that is a program cannot be added or changed over TCP";
+        return Err(ApiError::forbidden("STDIO_NOT_ALLOWED", message).hint(
+            "use `mcpproxy upstream add`, edit the config file, or set `allow_stdio_over_http` in it",
+        ));
+    }
+    Ok(())
+}
+
+fn read_patch(text: &str) -> Result<Map<String, Value>, ApiError> {
+    let hint = "send an object with what to change, as {\"timeout\": 30}";
+    let invalid = |error: &serde_json::Error| {
+        ApiError::bad_request(format!("the change is not valid: {error}")).hint(hint)
+    };
+    check_object(text).map_err(|error| invalid(&error))?;
+    let patch: Map<String, Value> = serde_json::from_str(text).map_err(|error| invalid(&error))?;
+    if patch.contains_key("name") {
+        return Err(ApiError::bad_request("a server cannot be renamed")
+            .hint("add it under the new name and remove the old one"));
+    }
+    Ok(patch)
+}
