@@ -10,6 +10,7 @@ mod data_dir;
 mod door;
 mod engine;
 mod http;
+mod pins;
 mod rest;
 
 pub use chronicle::{ChronicleError, open_activity, read_activity};
@@ -18,3 +19,4 @@ pub use data_dir::{DataDir, DataDirError, Lock};
 pub use door::AgentDoor;
 pub use engine::{CallRequest, Caller, Engine};
 pub use http::{ApiKeyError, ListenError, local_router};
+pub use pins::{Pins, PinsError};

@@ -101,6 +101,7 @@ impl Engine {
         tool: &ToolId,
         definition: &ToolDefinition,
     ) -> Decision {
+        let known = self.known(definition);
         let config = self.config.load();
         let overrides = config.tool_overrides.compiled();
         let call = Call {
@@ -109,8 +110,10 @@ impl Engine {
             intent: request.intent.as_ref(),
             annotations: definition.annotations.as_ref(),
             override_tier: overrides.tier_for(tool).map(|(tier, _)| tier),
-            audited_tier: Some(self.audit_of(definition).tier),
+            audited_tier: Some(known.audit.tier),
             distrusted: config.distrust.matches(tool.server()),
+            pinned: known.standing.pinned,
+            hold: known.standing.hold,
         };
         decide(&call, &config.intent_declaration)
     }

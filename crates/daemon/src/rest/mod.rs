@@ -5,6 +5,7 @@ mod audit;
 mod envelope;
 mod events;
 mod overrides;
+mod quarantine;
 mod servers;
 mod status;
 mod tools;
@@ -38,6 +39,9 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/status", get(status::show))
         .route("/servers", get(servers::list))
         .route("/servers/{name}", get(servers::show))
+        .route("/servers/{name}/drift", get(quarantine::show))
+        .route("/servers/{name}/approve", post(quarantine::approve))
+        .route("/servers/{name}/quarantine", post(quarantine::quarantine))
         .route("/tools", get(tools::list))
         .route("/tools/search", get(tools::search))
         .route("/tools/call", post(tools::call))
