@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use jiff::Timestamp;
 use policy::{DataSensitivity, OperationType, Tier};
 
-pub(crate) use self::upstream::UpstreamCommand;
+pub(crate) use self::upstream::{ToolSelection, UpstreamCommand};
 use crate::printer::Format;
 use crate::time::parse_time;
 

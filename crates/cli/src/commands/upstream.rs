@@ -1,6 +1,9 @@
 //! `mcpproxy upstream …`: the servers behind the proxy.
 
+mod approve;
+mod diff;
 mod list;
+mod quarantine;
 
 use config::Settings;
 
@@ -15,5 +18,10 @@ pub(crate) async fn run(
 ) -> Outcome {
     match command {
         UpstreamCommand::List => list::run(settings, printer).await,
+        UpstreamCommand::Diff(selection) => diff::run(&selection, settings, printer).await,
+        UpstreamCommand::Approve(selection) => approve::run(&selection, settings, printer).await,
+        UpstreamCommand::Quarantine(selection) => {
+            quarantine::run(&selection, settings, printer).await
+        }
     }
 }

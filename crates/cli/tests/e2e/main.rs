@@ -14,6 +14,8 @@ mod cli_tools;
 #[cfg(test)]
 mod cli_upstream;
 #[cfg(test)]
+mod drift;
+#[cfg(test)]
 mod first_run;
 #[cfg(test)]
 mod functional_requirements;
