@@ -71,7 +71,9 @@ impl Node {
             }
             Self::Array(elements) => {
                 sized(out, b'a', elements.len());
-                elements.into_iter().for_each(|element| element.write(out));
+                for element in elements {
+                    element.write(out);
+                }
             }
             Self::Object(mut members) => {
                 sized(out, b'o', members.len());

@@ -245,8 +245,8 @@ impl ApiFailure {
             (StatusCode::FORBIDDEN, _) => Exit::Refused,
             (
                 _,
-                "INVALID_TOOL_NAME" | "INVALID_ARGS" | "INVALID_FILTER" | "INVALID_MANIFEST"
-                | "BAD_REQUEST",
+                "INVALID_TOOL_NAME" | "INVALID_SETTING" | "INVALID_ARGS" | "INVALID_FILTER"
+                | "INVALID_MANIFEST" | "BAD_REQUEST",
             ) => Exit::Usage,
             // An intent that does not hold is the policy's refusal, however it was phrased.
             (StatusCode::BAD_REQUEST, _) => Exit::Refused,

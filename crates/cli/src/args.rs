@@ -282,6 +282,15 @@ pub(crate) enum ActivityCommand {
         #[arg(long = "output", value_name = "FILE")]
         file: Option<PathBuf>,
     },
+    /// Show what other settings would have made of the recorded calls
+    Simulate {
+        /// A setting to try out, as intent_declaration.unannotated=infer or
+        /// 'tool_overrides.github:*=destructive'; can be given more than once
+        #[arg(long = "set", value_name = "PATH=VALUE")]
+        settings: Vec<String>,
+        #[command(flatten)]
+        filter: ActivityFilter,
+    },
     /// Check that no record was changed or removed
     Verify {
         /// A head that was noted elsewhere

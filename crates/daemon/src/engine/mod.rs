@@ -10,7 +10,9 @@ mod locate;
 mod pin_keeper;
 mod quarantine;
 mod recording;
+mod replay;
 mod search;
+mod simulate;
 mod strict_json;
 mod view;
 
@@ -31,6 +33,7 @@ pub(crate) use audit::Audited;
 pub(crate) use quarantine::{Approval, QuarantineError, ServerDrift};
 pub use recording::Caller;
 pub(crate) use search::{Detail, SearchRequest, SearchResult};
+pub(crate) use simulate::Simulation;
 pub(crate) use view::ToolView;
 
 /// The running product, without its doors.

@@ -5,6 +5,7 @@ mod audit;
 mod envelope;
 mod events;
 mod overrides;
+mod policy;
 mod quarantine;
 mod servers;
 mod status;
@@ -36,6 +37,7 @@ pub(crate) fn router() -> Router<AppState> {
             "/tools/{id}/override",
             put(overrides::set).delete(overrides::clear),
         )
+        .route("/policy/simulate", post(policy::simulate))
         .route("/status", get(status::show))
         .route("/servers", get(servers::list))
         .route("/servers/{name}", get(servers::show))
