@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod audit_reports;
+#[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod cli_call;
@@ -41,6 +43,8 @@ mod retrieve_tools;
 mod rmcp_peers;
 #[cfg(test)]
 mod security;
+#[cfg(test)]
+mod simulate;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]
