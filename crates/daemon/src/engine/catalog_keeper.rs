@@ -10,7 +10,7 @@ use policy::{ServerName, ToolId, Trust};
 use upstream::Fleet;
 
 use super::Engine;
-use super::pin_keeper::{PinKeeper, Standing};
+use super::pin_keeper::{PinKeeper, PinStanding};
 use crate::pins::Pins;
 
 /// The catalog in use.
@@ -46,7 +46,7 @@ pub(super) struct Known {
     definition: Arc<ToolDefinition>,
     pub fingerprint: Fingerprint,
     pub audit: Arc<Audit>,
-    pub standing: Standing,
+    pub standing: PinStanding,
 }
 
 /// Rebuilds in the background whenever the fleet changes, so that a search rarely has to.
@@ -177,7 +177,7 @@ impl Known {
             definition: Arc::clone(tool),
             fingerprint: Fingerprint::of(&tool.raw),
             audit: Arc::new(audit_tier(&facts(tool))),
-            standing: Standing::default(),
+            standing: PinStanding::default(),
         }
     }
 

@@ -35,7 +35,7 @@ struct State {
 
 /// What the pins say about a tool as it is announced.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Standing {
+pub(super) struct PinStanding {
     pub hold: Option<Hold>,
     pub pinned: Option<PinnedTiers>,
 }
@@ -60,7 +60,7 @@ impl PinKeeper {
     }
 
     /// Compares a tool with its pin and remembers what is new about it.
-    pub(super) fn observe(&self, announced: &Announced<'_>, trust: Trust) -> Standing {
+    pub(super) fn observe(&self, announced: &Announced<'_>, trust: Trust) -> PinStanding {
         let mut state = self.state();
         let id = &announced.tool.id;
         let lost = state.lost.remove(id.server());
@@ -81,7 +81,7 @@ impl PinKeeper {
     }
 
     /// What the pins say about a tool, without remembering anything.
-    pub(super) fn standing(&self, announced: &Announced<'_>) -> Standing {
+    pub(super) fn standing(&self, announced: &Announced<'_>) -> PinStanding {
         let state = self.state();
         let pins = state.servers.get(announced.tool.id.server());
         pins.map(|pins| standing(pins, announced))
@@ -162,9 +162,9 @@ impl PinKeeper {
     }
 }
 
-fn standing(pins: &ServerPins, announced: &Announced<'_>) -> Standing {
+fn standing(pins: &ServerPins, announced: &Announced<'_>) -> PinStanding {
     let name = announced.tool.id.tool();
-    Standing {
+    PinStanding {
         hold: pins.hold(name, announced.fingerprint),
         // A pin that says what is announced has no say.
         pinned: pins

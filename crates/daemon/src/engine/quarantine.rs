@@ -75,24 +75,24 @@ impl Engine {
             .fleet
             .get(server)
             .map(|upstream| upstream.config().trust);
-        self.catalog.pins().read(server, |pins| {
-            let tools = announced.iter().filter_map(|(name, known)| {
-                let pin = pins.tools.get(name);
-                let waits = known.standing.hold.is_some() || pin.is_some_and(|pin| pin.tiers_kept);
-                waits.then(|| self.tool_drift(name, known, pin))
-            });
-            let absent = pins
-                .tools
-                .iter()
-                .filter(|(name, pin)| pin.quarantined && !announced.contains_key(*name))
-                .map(|(name, pin)| ToolDrift::absent(name, pin));
-            ServerDrift {
-                server: server.clone(),
-                trust: trust.unwrap_or_default(),
-                quarantined: pins.quarantined,
-                tools: tools.chain(absent).collect(),
-            }
-        })
+        // A copy: what follows looks at the catalog, which may want the pins for itself.
+        let pins = self.catalog.pins().read(server, Clone::clone);
+        let tools = announced.iter().filter_map(|(name, known)| {
+            let pin = pins.tools.get(name);
+            let waits = known.standing.hold.is_some() || pin.is_some_and(|pin| pin.tiers_kept);
+            waits.then(|| self.tool_drift(name, known, pin))
+        });
+        let absent = pins
+            .tools
+            .iter()
+            .filter(|(name, pin)| pin.quarantined && !announced.contains_key(*name))
+            .map(|(name, pin)| ToolDrift::absent(name, pin));
+        ServerDrift {
+            server: server.clone(),
+            trust: trust.unwrap_or_default(),
+            quarantined: pins.quarantined,
+            tools: tools.chain(absent).collect(),
+        }
     }
 
     /// Pins what is announced now, and ends quarantines. Returns what was waiting.
