@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use activity::sqlite::SqliteStore;
 use activity::{
-    Activity, Durability, End, Metadata, Outcome, Payloads, Period, RecordType, RecordedIntent,
-    Redactor, Settings, Source, Start,
+    Activity, Durability, End, Facts, Given, Metadata, Outcome, Payloads, Period, RecordType,
+    RecordedIntent, Redactor, Settings, Source, Start,
 };
 use anyhow::{Context, Result};
 use jiff::{SignedDuration, Timestamp};
@@ -95,6 +95,16 @@ impl Call {
                 effective_tier: Some(Tier::ReadOnly),
                 provenance: Some(Provenance::Declared),
                 warnings: Vec::new(),
+                facts: Some(Facts {
+                    declared_tier: Some(Tier::ReadOnly),
+                    audited_tier: Some(Tier::ReadOnly),
+                    pinned: None,
+                    hold: None,
+                    lane_chosen: true,
+                    intent_given: true,
+                    operation_type: Given::Understood,
+                    data_sensitivity: Given::Absent,
+                }),
             },
             ..Start::new(RecordType::ToolCall, Source::Mcp)
         }

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use activity::sqlite::{SqliteOptions, SqliteStore};
 use activity::{
-    Activity, ActivityId, ActivityStore, Durability, End, ExportFormat, ExportRequest, Filter,
-    GroupBy, ListRequest, Metadata, Outcome, Payloads, Period, PruneStep, RecordType,
-    RecordedIntent, Redactor, RetentionPolicy, Settings, Source, Start,
+    Activity, ActivityId, ActivityStore, Durability, End, ExportFormat, ExportRequest, Facts,
+    Filter, Given, GroupBy, ListRequest, Metadata, Outcome, Payloads, Period, PruneStep,
+    RecordType, RecordedIntent, Redactor, RetentionPolicy, Settings, Source, Start,
 };
 use divan::{Bencher, black_box};
 use jiff::{SignedDuration, Timestamp};
@@ -72,6 +72,16 @@ fn start(number: u64, texts: &Texts) -> Start<'_> {
             effective_tier: Some(Tier::ReadOnly),
             provenance: Some(Provenance::Declared),
             warnings: Vec::new(),
+            facts: Some(Facts {
+                declared_tier: Some(Tier::ReadOnly),
+                audited_tier: Some(Tier::ReadOnly),
+                pinned: None,
+                hold: None,
+                lane_chosen: true,
+                intent_given: true,
+                operation_type: Given::Understood,
+                data_sensitivity: Given::Absent,
+            }),
         },
         ..Start::new(RecordType::ToolCall, Source::Mcp)
     }

@@ -2,7 +2,7 @@
 //!
 //! The log is an append-only chain of *entries*. A record that runs for a while has two, one when
 //! it starts and one when it ends; a record of a moment has one; deleting old records leaves one
-//! more, a checkpoint. The hash of an entry is SHA-256 over this encoding, version 1:
+//! more, a checkpoint. The hash of an entry is SHA-256 over this encoding:
 //!
 //! ```text
 //! entry      = version:u8  kind:u8  sequence:u64  previous:32 bytes  body
@@ -15,9 +15,12 @@
 //!
 //! Integers are big-endian; a number in a field is its eight bytes, a word its text, a payload
 //! three fields: its digest, whether it was cut, whether its text is kept. Because every field
-//! carries its length, no two records share an encoding. An end covers the whole record and not
-//! only its second half, so that a record whose start was deleted by retention is still protected;
-//! a record that has not ended by then is started anew at the end of the chain.
+//! carries its length, no two records share an encoding. The version is 2 where the start ends in
+//! the facts of a decision, and 1 where it has none.
+//!
+//! An end covers the whole record and not only its second half, so that a record whose start was
+//! deleted by retention is still protected; a record that has not ended by then is started anew at
+//! the end of the chain.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,6 +35,7 @@ use crate::record::{Ended, Started};
 use crate::words::Word;
 
 const ENCODING_VERSION: u8 = 1;
+const ENCODING_VERSION_WITH_FACTS: u8 = 2;
 
 /// A SHA-256 hash, written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -88,7 +92,11 @@ impl Link {
 
     /// The place after this one, for an entry about this record.
     pub(crate) fn extend(self, started: &Started, ended: Option<&Ended>, kind: EntryKind) -> Self {
-        let mut encoder = Encoder::new(self, kind);
+        let version = match started.metadata.facts {
+            None => ENCODING_VERSION,
+            Some(_) => ENCODING_VERSION_WITH_FACTS,
+        };
+        let mut encoder = Encoder::new(self, kind, version);
         encoder.start(started);
         if let Some(ended) = ended {
             encoder.end(ended);
@@ -98,7 +106,7 @@ impl Link {
 
     /// The place after this one, for a checkpoint.
     pub(crate) fn extend_checkpoint(self, checkpoint: &Checkpoint) -> Self {
-        let mut encoder = Encoder::new(self, EntryKind::Checkpoint);
+        let mut encoder = Encoder::new(self, EntryKind::Checkpoint, ENCODING_VERSION);
         encoder.number(checkpoint.through.sequence);
         encoder.bytes(Some(&checkpoint.through.hash.0));
         encoder.number(checkpoint.removed_records);
@@ -128,9 +136,9 @@ impl EntryKind {
 struct Encoder(Sha256);
 
 impl Encoder {
-    fn new(previous: Link, kind: EntryKind) -> Self {
+    fn new(previous: Link, kind: EntryKind, version: u8) -> Self {
         let mut hasher = Sha256::new();
-        hasher.update([ENCODING_VERSION, kind.code()]);
+        hasher.update([version, kind.code()]);
         hasher.update((previous.sequence + 1).to_be_bytes());
         hasher.update(previous.hash.0);
         Self(hasher)
@@ -160,6 +168,9 @@ impl Encoder {
         self.number(metadata.warnings.len() as u64);
         for warning in &metadata.warnings {
             self.text(Some(warning));
+        }
+        if let Some(facts) = metadata.facts {
+            self.number(facts.pack());
         }
     }
 

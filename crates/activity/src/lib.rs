@@ -6,6 +6,7 @@
 mod chain;
 mod event;
 mod export;
+mod facts;
 mod filter;
 mod id;
 mod log;
@@ -24,6 +25,7 @@ mod words;
 pub use chain::{Checkpoint, Hash, InvalidHash, Link};
 pub use event::{Event, Follow, FollowError, Phase, Replay};
 pub use export::{Export, ExportError, ExportFormat, ExportRequest};
+pub use facts::{Facts, Given};
 pub use filter::{Filter, FilterError};
 pub use id::{ActivityId, InvalidActivityId};
 pub use log::{Activity, Clock, OpenRecord, Payloads, Settings};

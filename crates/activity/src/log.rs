@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::chain::{Hash, Link};
 use crate::event::Follow;
 use crate::export::{Export, ExportRequest};
+use crate::filter::Filter;
 use crate::id::{ActivityId, IdSource};
-use crate::page::{ListRequest, Page};
+use crate::page::{Cursor, ListRequest, Page};
 use crate::payload::{Payload, SealedPayload};
 use crate::record::{End, Ended, Metadata, Record, Start, Started};
 use crate::redact::Redactor;
@@ -133,6 +134,17 @@ impl Activity {
 
     pub async fn page(&self, request: ListRequest) -> Result<Page, StoreError> {
         self.inner.store.page(request).await
+    }
+
+    /// Up to `limit` records without their payloads, the newest first; for walking over all of
+    /// them.
+    pub async fn scan(
+        &self,
+        filter: Filter,
+        after: Option<Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Record>, StoreError> {
+        self.inner.store.scan(filter, after, limit, false).await
     }
 
     pub async fn get(&self, id: ActivityId) -> Result<Option<Record>, StoreError> {

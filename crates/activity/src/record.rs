@@ -8,6 +8,7 @@ use policy::{DataSensitivity, OperationType, Provenance, Tier, ToolVariant};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::facts::Facts;
 use crate::id::ActivityId;
 use crate::payload::{Payload, SealedPayload};
 use crate::words::{RecordType, Source, Status};
@@ -58,6 +59,9 @@ pub struct Metadata {
     pub provenance: Option<Provenance>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// What a decided call was decided upon; records of other things have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Facts>,
 }
 
 /// The intent as far as it could be understood; a refused call may have declared less than a

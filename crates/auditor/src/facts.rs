@@ -1,6 +1,6 @@
 //! What the auditor is given about a tool.
 
-use policy::Annotations;
+use policy::{Annotations, PinnedTiers};
 use serde_json::value::RawValue;
 
 /// A tool as its upstream announces it, borrowed from wherever it is kept.
@@ -16,6 +16,8 @@ pub struct ToolFacts<'a> {
     pub input_schema: Option<&'a RawValue>,
     /// None when the definition has no `annotations` member.
     pub annotations: Option<&'a Annotations>,
+    /// What the tool was pinned with, where that differs from what it announces.
+    pub pinned: Option<PinnedTiers>,
 }
 
 impl ToolFacts<'_> {

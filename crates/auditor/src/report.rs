@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use policy::{Annotations, EffectiveTier, Overrides, Provenance, Tier, ToolId, Unannotated};
+use policy::{
+    Annotations, EffectiveTier, Overrides, Provenance, ServerGlobs, Tier, TierFacts, ToolId,
+    Unannotated,
+};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
@@ -14,6 +17,8 @@ use crate::{Clients, ToolFacts, audit_tier};
 pub struct Operator<'a> {
     pub overrides: Option<&'a Overrides>,
     pub unannotated: Unannotated,
+    /// Servers whose word about their tools is not taken.
+    pub distrust: Option<&'a ServerGlobs>,
 }
 
 /// The report of an audit, in the shape that scripts rely on.
@@ -88,6 +93,16 @@ pub fn audit_all(tools: &[ToolFacts<'_>], operator: Operator<'_>) -> Report {
     }
 }
 
+impl Operator<'_> {
+    fn distrusts(self, server: &str) -> bool {
+        let Ok(server) = server.parse() else {
+            // A name that no config can hold is on no list either.
+            return false;
+        };
+        self.distrust.is_some_and(|globs| globs.matches(&server))
+    }
+}
+
 impl Report {
     pub fn worst_severity(&self) -> Option<Severity> {
         let findings = self.tools.iter().flat_map(|tool| &tool.findings);
@@ -109,12 +124,14 @@ impl ToolReport {
             let id: ToolId = name.parse().ok()?;
             overrides.tier_for(&id).map(|(tier, _)| tier)
         });
-        let effective = EffectiveTier::resolve(
+        let facts = TierFacts {
             override_tier,
-            tool.annotations,
-            Some(audit.tier),
-            operator.unannotated,
-        );
+            declared: tool.annotations.and_then(Annotations::declared_tier),
+            audited: Some(audit.tier),
+            distrusted: operator.distrusts(tool.server),
+            pinned: tool.pinned,
+        };
+        let effective = EffectiveTier::resolve(&facts, operator.unannotated);
         let mut findings = Vec::new();
         check_hints(tool.annotations, &audit, &mut findings);
         names.check(tool, &mut findings);
@@ -122,7 +139,7 @@ impl ToolReport {
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         Self {
             name,
-            declared_tier: tool.annotations.and_then(Annotations::declared_tier),
+            declared_tier: facts.declared,
             audited_tier: audit.tier,
             override_tier,
             effective_tier: effective.tier(),

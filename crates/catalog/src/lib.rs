@@ -1,16 +1,19 @@
-//! All tools of all upstreams as an immutable snapshot, and the search over it.
+//! All tools of all upstreams as an immutable snapshot, the search over it, and the pins of tools.
 //!
 //! Nothing here does I/O or waits: whoever owns the upstreams hands in their tools, publishes the
 //! [`Snapshot`] that comes out, and every reader searches that without a lock.
 
 mod action;
 mod bm25;
+mod difference;
 mod document;
 mod embedding;
 mod explain;
+mod fingerprint;
 mod hash;
 mod index;
 mod lexical;
+mod pins;
 mod query;
 mod ranking;
 mod search;
@@ -29,8 +32,11 @@ mod word_piece;
 
 pub use bm25::Field;
 pub use explain::{Explanation, Fusion, Match, Reasons};
-pub use lexical::MatchKind;
 pub use query::LONGEST_QUERY;
+pub use difference::{DifferenceLine, Side, difference};
+pub use fingerprint::{Fingerprint, InvalidFingerprint};
+pub use lexical::MatchKind;
+pub use pins::{Announced, Drift, DriftKind, Observation, Pin, Remembered, ServerPins};
 pub use search::{Hit, Query, SearchResults};
 pub use signature::signature;
 pub use snapshot::{Entry, ServerTools, Snapshot};

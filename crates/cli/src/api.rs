@@ -10,7 +10,7 @@ use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use config::{Config, ServerConfig, Settings};
-use daemon::{DataDir, Engine};
+use daemon::{DataDir, Engine, Pins};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
@@ -37,6 +37,8 @@ pub(crate) enum Needs<'a> {
     AllServers,
     /// Only this one, if there is one of that name; the others stay known but switched off.
     Server(&'a str),
+    /// Servers that are not in the config, of which nothing is remembered.
+    Visit,
     /// No server: only what is recorded matters.
     Log,
     /// No server, though all are known: the config is looked at or edited.
@@ -79,10 +81,14 @@ impl Api {
             Failure::from_error(Exit::Failed, "the data directory cannot be used", &error)
         })?;
         let activity = needs.open_log(&data_dir, &config).await?;
+        let pins = match needs {
+            Needs::AllServers | Needs::Server(_) => open_pins(&data_dir)?,
+            Needs::Visit | Needs::Log | Needs::Config => Pins::forgetful(),
+        };
         let config = Arc::new(needs.reduce(config));
         let mut surroundings = daemon::surroundings(&data_dir, guardian());
         surroundings.dormant = matches!(needs, Needs::Config);
-        let engine = Engine::start(config, surroundings, activity).await;
+        let engine = Engine::start(config, surroundings, activity, pins).await;
         engine.settled(Instant::now() + SETTLE).await;
         let router = daemon::local_router(Arc::clone(&engine), settings.clone());
         Ok(Self::InProcess { engine, router })
@@ -92,7 +98,7 @@ impl Api {
     pub(crate) async fn visit(settings: &Settings, server: ServerConfig) -> Result<Self, Failure> {
         let mut config = crate::settings::load(settings)?.config;
         config.mcp_servers = vec![server];
-        Self::in_process(settings, config, Needs::AllServers).await
+        Self::in_process(settings, config, Needs::Visit).await
     }
 
     /// The daemon that is running; for what makes no sense without one.
@@ -210,7 +216,7 @@ async fn success(answer: Response<Body>) -> Result<Body, Failure> {
 impl Needs<'_> {
     fn reduce(self, mut config: Config) -> Config {
         match self {
-            Self::AllServers | Self::Config => {}
+            Self::AllServers | Self::Visit | Self::Config => {}
             Self::Log => config.mcp_servers.clear(),
             Self::Server(name) => {
                 for server in &mut config.mcp_servers {
@@ -223,7 +229,7 @@ impl Needs<'_> {
 
     /// Who only reads the log does not keep others from writing it.
     async fn open_log(self, data_dir: &DataDir, config: &Config) -> Result<Activity, Failure> {
-        if let Self::Log = self
+        if let Self::Log | Self::Visit = self
             && let Ok(activity) = daemon::read_activity(data_dir.path(), config)
         {
             return Ok(activity);
@@ -249,8 +255,8 @@ impl ApiFailure {
             (StatusCode::FORBIDDEN, _) => Exit::Refused,
             (
                 _,
-                "INVALID_TOOL_NAME" | "INVALID_ARGS" | "INVALID_FILTER" | "INVALID_MANIFEST"
-                | "BAD_REQUEST",
+                "INVALID_TOOL_NAME" | "INVALID_SETTING" | "INVALID_ARGS" | "INVALID_FILTER"
+                | "INVALID_MANIFEST" | "BAD_REQUEST",
             ) => Exit::Usage,
             // An intent that does not hold is the policy's refusal, however it was phrased.
             (StatusCode::BAD_REQUEST, _) => Exit::Refused,
@@ -269,6 +275,13 @@ pub(crate) fn guardian() -> Option<Guardian> {
     std::env::current_exe()
         .ok()
         .map(|program| Guardian { program })
+}
+
+pub(crate) fn open_pins(data_dir: &DataDir) -> Result<Pins, Failure> {
+    Pins::open(data_dir.path()).map_err(|error| {
+        Failure::from_error(Exit::Failed, "the pins of tools cannot be read", &error)
+            .advice("make the files readable, or use the mcpproxy that wrote them")
+    })
 }
 
 pub(crate) fn log_failure(error: &daemon::ChronicleError) -> Failure {

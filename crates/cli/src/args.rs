@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use jiff::Timestamp;
 use policy::{DataSensitivity, OperationType, Tier};
 
-pub(crate) use self::upstream::{AddArgs, UpstreamCommand};
+pub(crate) use self::upstream::{AddArgs, ToolSelection, UpstreamCommand};
 use crate::printer::Format;
 use crate::time::parse_time;
 
@@ -286,6 +286,15 @@ pub(crate) enum ActivityCommand {
         /// The file to write
         #[arg(long = "output", value_name = "FILE")]
         file: Option<PathBuf>,
+    },
+    /// Show what other settings would have made of the recorded calls
+    Simulate {
+        /// A setting to try out, as intent_declaration.unannotated=infer or
+        /// 'tool_overrides.github:*=destructive'; can be given more than once
+        #[arg(long = "set", value_name = "PATH=VALUE")]
+        settings: Vec<String>,
+        #[command(flatten)]
+        filter: ActivityFilter,
     },
     /// Check that no record was changed or removed
     Verify {

@@ -23,6 +23,7 @@ mod template;
 mod url;
 mod warning;
 mod watch;
+mod what_if;
 
 pub use diff::{ConfigChange, RestartOnly, ServerChange};
 pub use duration::DurationError;
@@ -43,3 +44,4 @@ pub use template::{MissingVariable, SecretTemplate, Template, TemplateError};
 pub use url::UrlError;
 pub use warning::{Warning, WarningKind};
 pub use watch::{ConfigWatcher, ReloadReport};
+pub use what_if::WhatIfError;

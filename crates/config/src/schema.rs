@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use policy::{IntentMode, Rules, Tier, Unannotated};
+use policy::{IntentMode, Rules, Tier, Trust, Unannotated};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde::Serialize;
 use serde_json::Value;
@@ -121,6 +121,9 @@ struct ServerShape {
     /// How often the tools are listed again: seconds, or a text such as "10m".
     #[schemars(schema_with = "duration_schema")]
     refresh_interval: Option<u64>,
+    /// What becomes of a tool whose definition changes: it is recorded, or the tool is held until
+    /// it is approved.
+    trust: Trust,
 }
 
 /// An entry of the list form.
@@ -206,6 +209,7 @@ impl Default for ServerShape {
             timeout: ServerConfig::DEFAULT_TIMEOUT.as_secs(),
             max_concurrency: ServerConfig::DEFAULT_MAX_CONCURRENCY.get(),
             refresh_interval: None,
+            trust: Trust::default(),
         }
     }
 }

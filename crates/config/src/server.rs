@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use policy::ServerName;
+use policy::{ServerName, Trust};
 
 use crate::template::{SecretTemplate, Template};
 use crate::url::{self, UrlError};
@@ -23,6 +23,8 @@ pub struct ServerConfig {
     pub max_concurrency: NonZeroUsize,
     /// How often the tools are listed again, if not as often as by default.
     pub refresh_interval: Option<Duration>,
+    /// What becomes of a tool whose definition changes.
+    pub trust: Trust,
 }
 
 /// How an upstream is reached.
@@ -65,6 +67,7 @@ impl ServerConfig {
             timeout: Self::DEFAULT_TIMEOUT,
             max_concurrency: Self::DEFAULT_MAX_CONCURRENCY,
             refresh_interval: None,
+            trust: Trust::default(),
         }
     }
 

@@ -391,6 +391,11 @@ fn limits_out_of_bounds() {
     line 1, column 64: a duration of 0 is too short
     write seconds, or a text such as "30s", "500ms" or "2m"
     "#);
+    insta::assert_snapshot!(server_refusal(r#"{"command": "x", "trust": "blind"}"#), @r#"
+    the config file mcp_config.json is not valid at mcpServers.github.trust
+    line 1, column 53: unknown value "blind"
+    use one of: log, pin
+    "#);
     insta::assert_snapshot!(server_refusal(r#"{"command": "x", "max_concurrency": 0}"#), @"
     the config file mcp_config.json is not valid at mcpServers.github.max_concurrency
     line 1, column 63: 0 is out of range

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use config::{Config, HttpProtocol, Loaded, Payloads, ServerConfig, Template, Transport};
-use policy::{IntentMode, Tier, Unannotated};
+use policy::{IntentMode, Tier, Trust, Unannotated};
 
 fn load(text: &str) -> Loaded {
     config::parse(text.as_bytes(), Path::new("mcp_config.json"))
@@ -113,7 +113,8 @@ fn both_forms_mean_the_same() {
 fn a_program_with_everything() {
     let server = server(
         r#"{"type": "stdio", "command": "npx", "args": ["-y", "${env:PACKAGE}"], "env": {"TOKEN": "t"},
-            "cwd": "/srv", "enabled": false, "timeout": "2m", "max_concurrency": 1, "refresh_interval": 60}"#,
+            "cwd": "/srv", "enabled": false, "timeout": "2m", "max_concurrency": 1, "refresh_interval": 60,
+            "trust": "pin"}"#,
     );
     let template = |text: &str| text.parse::<Template>().unwrap();
     let expected = Transport::Stdio {
@@ -127,6 +128,7 @@ fn a_program_with_everything() {
     assert_eq!(server.timeout, Duration::from_mins(2));
     assert_eq!(server.max_concurrency.get(), 1);
     assert_eq!(server.refresh_interval, Some(Duration::from_mins(1)));
+    assert_eq!(server.trust, Trust::Pin);
 }
 
 #[test]
@@ -140,6 +142,7 @@ fn a_program_with_nothing_but_its_name() {
     assert_eq!(server.timeout, Duration::from_mins(2));
     assert_eq!(server.max_concurrency.get(), 64);
     assert_eq!(server.refresh_interval, None);
+    assert_eq!(server.trust, Trust::Log);
 }
 
 #[test]

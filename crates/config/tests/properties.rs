@@ -10,7 +10,7 @@ use std::time::Duration;
 use config::{
     Document, HttpProtocol, LoadError, SecretTemplate, ServerConfig, Template, Transport,
 };
-use policy::{ServerName, Tier};
+use policy::{ServerName, Tier, Trust};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -68,9 +68,10 @@ fn server(name: impl Strategy<Value = String>) -> impl Strategy<Value = ServerCo
         option::of(duration()),
         option::of(1_usize..100),
         option::of(duration()),
+        any::<bool>(),
     )
         .prop_map(
-            |(name, transport, enabled, timeout, concurrency, refresh)| {
+            |(name, transport, enabled, timeout, concurrency, refresh, pinned)| {
                 let mut server = ServerConfig::new(name.parse().unwrap(), transport);
                 server.enabled = enabled;
                 server.timeout = timeout.unwrap_or(server.timeout);
@@ -78,6 +79,7 @@ fn server(name: impl Strategy<Value = String>) -> impl Strategy<Value = ServerCo
                     server.max_concurrency = limit.try_into().unwrap();
                 }
                 server.refresh_interval = refresh;
+                server.trust = if pinned { Trust::Pin } else { Trust::Log };
                 server
             },
         )

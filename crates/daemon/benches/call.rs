@@ -117,6 +117,8 @@ fn decided(call: &CallRequest, tool: &ToolId, annotations: &Annotations) -> Deci
         override_tier: None,
         audited_tier: None,
         distrusted: false,
+        pinned: None,
+        hold: None,
     };
     decide(&call, &Rules::default())
 }

@@ -18,6 +18,7 @@ use crate::config_editor::ConfigEditor;
 use crate::data_dir::{DataDir, DataDirError, Lock};
 use crate::engine::Engine;
 use crate::http::{ApiKey, ApiKeyError, ListenError, Listeners, Routes, router};
+use crate::pins::{Pins, PinsError};
 
 /// How long requests that are under way get to end when the daemon stops.
 const GRACE: Duration = Duration::from_secs(5);
@@ -28,6 +29,8 @@ pub enum StartError {
     DataDir(#[from] DataDirError),
     #[error(transparent)]
     Chronicle(#[from] ChronicleError),
+    #[error(transparent)]
+    Pins(#[from] PinsError),
     #[error(transparent)]
     ApiKey(#[from] ApiKeyError),
     #[error(transparent)]
@@ -65,7 +68,9 @@ impl Daemon {
         let config = Arc::new(loaded.config.clone());
         let activity = open_activity(data_dir.path(), &config).await?;
         record_system(&activity, "started").await;
-        let engine = Engine::start(config, surroundings(&data_dir, guardian), activity).await;
+        let pins = Pins::open(data_dir.path())?;
+        let surroundings = surroundings(&data_dir, guardian);
+        let engine = Engine::start(config, surroundings, activity, pins).await;
         Ok(Self {
             routes: router(
                 Arc::clone(&engine),

@@ -10,6 +10,7 @@ mod data_dir;
 mod door;
 mod engine;
 mod http;
+mod pins;
 mod rest;
 
 pub use catalog::LONGEST_QUERY;
@@ -20,3 +21,4 @@ pub use door::AgentDoor;
 pub use engine::{CallRequest, Caller, Engine};
 pub use http::{ApiKeyError, ListenError, local_router};
 pub use rest::api_document;
+pub use pins::{Pins, PinsError};

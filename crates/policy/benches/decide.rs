@@ -44,6 +44,8 @@ fn outcome(bencher: Bencher, outcome: &str) {
         override_tier: None,
         audited_tier: None,
         distrusted: false,
+        pinned: None,
+        hold: None,
     };
     let rules = Rules::default();
     assert_eq!(decide(&call, &rules).outcome.as_str(), outcome);

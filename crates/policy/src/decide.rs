@@ -4,8 +4,8 @@
 //! other rules and a test can ask about any combination.
 
 use crate::{
-    Annotations, DeclaredIntent, EffectiveTier, IntentDeclaration, LaneConflict, Reason, Refusal,
-    Rules, Tier, ToolId, ToolVariant, Unannotated, Warning,
+    Annotations, DeclaredIntent, EffectiveTier, Hold, IntentDeclaration, LaneConflict, PinnedTiers,
+    Reason, Refusal, Rules, Tier, TierFacts, ToolId, ToolVariant, Unannotated, Warning,
 };
 
 /// Everything about a call that the decision depends on.
@@ -20,6 +20,10 @@ pub struct Call<'a> {
     pub audited_tier: Option<Tier>,
     /// Whether the operator does not take the server's word for what its tools do.
     pub distrusted: bool,
+    /// What the tool was pinned with, if it is pinned.
+    pub pinned: Option<PinnedTiers>,
+    /// What keeps the tool from being called at all, if anything.
+    pub hold: Option<Hold>,
 }
 
 /// What is to happen to a call, and why.
@@ -42,7 +46,7 @@ pub enum Outcome {
     },
     Reject {
         refusal: Refusal,
-        /// There when the intent held and the lane was refused.
+        /// There when the intent held and the tool or the lane was refused.
         intent: Option<IntentDeclaration>,
     },
 }
@@ -53,24 +57,25 @@ enum Lane {
     TooLax(LaneConflict),
 }
 
-/// Decides about a call: first whether the intent holds, then whether the lane suits the tool.
+/// Decides about a call: first whether the intent holds, then whether the tool may be called at
+/// all, then whether the lane suits it.
 pub fn decide(call: &Call<'_>, rules: &Rules) -> Decision {
-    let effective = EffectiveTier::resolve(
-        call.override_tier,
-        call.annotations,
-        call.audited_tier,
-        rules.unannotated,
-    );
-    let effective = if call.distrusted {
-        effective.distrusting(call.audited_tier)
-    } else {
-        effective
-    };
+    let effective = EffectiveTier::resolve(&call.tier_facts(), rules.unannotated);
     let mut reasons = Vec::with_capacity(4);
     let outcome = match IntentDeclaration::check(call.intent, call.variant, rules.mode) {
         Ok(intent) => {
             reasons.push(intent_reason(call));
-            judge_lane(call, *rules, effective, intent, &mut reasons)
+            match call.hold {
+                None => judge_lane(call, *rules, effective, intent, &mut reasons),
+                Some(hold) => {
+                    reasons.push(Reason::Held(hold));
+                    let refusal = hold.refusal(call.tool);
+                    Outcome::Reject {
+                        refusal: with_call_details(refusal, call, *rules, effective),
+                        intent: Some(intent),
+                    }
+                }
+            }
         }
         Err(refusal) => {
             reasons.push(Reason::IntentRefused(refusal.code));
@@ -181,7 +186,9 @@ fn binds(effective: EffectiveTier, rules: Rules) -> bool {
     match effective {
         EffectiveTier::Override(_) => true,
         EffectiveTier::Unannotated => rules.unannotated == Unannotated::Deny,
-        EffectiveTier::Declared(_) | EffectiveTier::Audited(_) => rules.strict_server_validation,
+        EffectiveTier::Declared(_) | EffectiveTier::Audited(_) | EffectiveTier::Pinned(_) => {
+            rules.strict_server_validation
+        }
     }
 }
 
@@ -197,6 +204,18 @@ fn with_call_details(
         .with("effective_tier", effective.tier().map(Tier::as_str))
         .with("provenance", effective.provenance().as_str())
         .with("call_with", effective.call_with(rules.unannotated).as_str())
+}
+
+impl Call<'_> {
+    fn tier_facts(&self) -> TierFacts {
+        TierFacts {
+            override_tier: self.override_tier,
+            declared: self.annotations.and_then(Annotations::declared_tier),
+            audited: self.audited_tier,
+            distrusted: self.distrusted,
+            pinned: self.pinned,
+        }
+    }
 }
 
 impl Decision {

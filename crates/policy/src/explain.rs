@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Code, EffectiveTier, Refusal, Tier, ToolId, ToolVariant};
+use crate::{Code, EffectiveTier, Hold, Refusal, Tier, ToolId, ToolVariant};
 
 /// A call on a lane that is too lax for the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub enum Reason {
     OperationTypeMatches(ToolVariant),
     OperationTypeInferred(ToolVariant),
     IntentRefused(Code),
+    /// No lane may call the tool.
+    Held(Hold),
     /// A hint of the server was not usable, and counted as absent.
     HintIgnored(&'static str),
     Tier(EffectiveTier),
@@ -110,6 +112,7 @@ impl fmt::Display for Reason {
                 )
             }
             Self::IntentRefused(code) => write!(formatter, "the intent was refused with {code}"),
+            Self::Held(hold) => write!(formatter, "the tool is {hold}"),
             Self::HintIgnored(hint) => {
                 write!(
                     formatter,

@@ -42,7 +42,7 @@ codes!(OperationType { Read = 1, Write = 2, Destructive = 3 });
 codes!(DataSensitivity { Public = 1, Internal = 2, Private = 3, Unknown = 4 });
 codes!(ToolVariant { Read = 1, Write = 2, Destructive = 3 });
 codes!(Tier { ReadOnly = 1, Write = 2, SoftDelete = 3, Destructive = 4 });
-codes!(Provenance { Override = 1, Declared = 2, Audited = 3, Unannotated = 4 });
+codes!(Provenance { Override = 1, Declared = 2, Audited = 3, Unannotated = 4, Pinned = 5 });
 
 /// SQLite's integers are signed; bits are kept, and sizes never get near the difference.
 pub(super) fn signed(number: u64) -> i64 {

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::body::{Body, BodyError};
 use super::codes::{Code, unsigned};
 use crate::chain::Hash;
+use crate::facts::Facts;
 use crate::id::ActivityId;
 use crate::payload::{Payload, SealedPayload};
 use crate::record::{Ended, Metadata, Record, RecordedIntent, Started};
@@ -21,7 +22,7 @@ pub(super) const COLUMNS: &str = "records.id, records.id_tail, records.type, rec
      records.provenance, records.warnings, records.session_id, records.request_id, \
      records.request_bytes, records.arguments_digest, records.arguments_form, \
      records.error_code, records.error_message, records.duration_ms, records.response_bytes, \
-     records.response_digest, records.response_form";
+     records.response_digest, records.response_form, records.facts";
 
 pub(super) const JOINS: &str = "LEFT JOIN names AS server_names ON server_names.id = records.server \
      LEFT JOIN names AS tool_names ON tool_names.id = records.tool \
@@ -196,7 +197,16 @@ impl Columns<'_> {
             effective_tier: self.optional_word(13)?,
             provenance: self.optional_word(14)?,
             warnings,
+            facts: self.facts(27)?,
         })
+    }
+
+    fn facts(&self, column: usize) -> Result<Option<Facts>, RowError> {
+        let Some(number) = self.get::<i64>(column)? else {
+            return Ok(None);
+        };
+        let facts = Facts::unpack(unsigned(number));
+        facts.map(Some).ok_or(RowError::Column { column })
     }
 
     /// A digest and, in the column after it, its form.

@@ -12,7 +12,10 @@ use super::files::Files;
 const APPLICATION_ID: i64 = 0x6d63_7061;
 
 /// Step `n` leads from version `n` to version `n + 1`. Never edit one that was released.
-pub(super) const MIGRATIONS: &[&str] = &[include_str!("schema/0001_initial.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("schema/0001_initial.sql"),
+    include_str!("schema/0002_facts.sql"),
+];
 
 /// What is known about a file before it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -130,7 +130,7 @@ fn insert_record(
     connection
         .prepare_cached(
             "INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
-             ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)",
+             ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)",
         )?
         .execute(params![
             signed(started.id.order()),
@@ -167,6 +167,7 @@ fn insert_record(
             ended.map(|ended| signed(ended.response_bytes)),
             response.map(|response| response.digest.0),
             response.map(form),
+            metadata.facts.map(|facts| signed(facts.pack())),
         ])?;
     Ok(())
 }

@@ -45,6 +45,16 @@ async fn a_record_has_exactly_the_documented_shape() {
             "effective_tier": "read_only",
             "provenance": "declared",
             "warnings": ["the tool is new"],
+            "facts": {
+                "declared_tier": "read_only",
+                "audited_tier": "write",
+                "pinned": null,
+                "hold": null,
+                "lane_chosen": true,
+                "intent_given": true,
+                "operation_type": "understood",
+                "data_sensitivity": "understood",
+            },
         },
     });
     let text = serde_json::to_string(&record).unwrap();

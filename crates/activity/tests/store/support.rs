@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use activity::sqlite::{Opened, SqliteOptions, SqliteStore};
 use activity::{
-    Activity, ActivityId, Durability, End, Filter, ListRequest, Metadata, Outcome, Page, Payloads,
-    RecordType, RecordedIntent, Redactor, Settings, Source, Start,
+    Activity, ActivityId, Durability, End, Facts, Filter, Given, ListRequest, Metadata, Outcome,
+    Page, Payloads, RecordType, RecordedIntent, Redactor, Settings, Source, Start,
 };
 use policy::{OperationType, Provenance, Tier};
 
@@ -57,6 +57,16 @@ pub(crate) fn call<'a>(server: &'a str, tool: &'a str, operation: OperationType)
             effective_tier: Some(Tier::ReadOnly),
             provenance: Some(Provenance::Declared),
             warnings: vec!["the tool is new".to_owned()],
+            facts: Some(Facts {
+                declared_tier: Some(Tier::ReadOnly),
+                audited_tier: Some(Tier::Write),
+                pinned: None,
+                hold: None,
+                lane_chosen: true,
+                intent_given: true,
+                operation_type: Given::Understood,
+                data_sensitivity: Given::Understood,
+            }),
         },
         ..Start::new(RecordType::ToolCall, Source::Mcp)
     }

@@ -63,6 +63,7 @@ proptest! {
             description: &description,
             input_schema: Some(&schema),
             annotations: None,
+            pinned: None,
         };
         let report = audit_all(&[tool, tool], Operator::default());
         prop_assert_eq!(&report.tools[0].reason, &report.tools[1].reason);

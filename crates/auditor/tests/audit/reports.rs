@@ -2,7 +2,7 @@
 
 use crate::support::{Tool, parse_lines};
 use auditor::{FailOn, FindingCode, Operator, Report, audit_all, render};
-use policy::{Overrides, Tier, Unannotated};
+use policy::{Overrides, ServerGlobs, Tier, Unannotated};
 use serde_json::{Value, json};
 
 const TOOLS: &str = r#"
@@ -64,12 +64,28 @@ fn the_operator_decides_effective_tiers() {
     let report = report_with(Operator {
         overrides: Some(&overrides),
         unannotated: Unannotated::Infer,
+        distrust: None,
     });
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["tools"][1]["override_tier"], "destructive");
     assert_eq!(json["tools"][1]["provenance"], "override");
     assert_eq!(json["tools"][2]["effective_tier"], "write");
     assert_eq!(json["tools"][2]["provenance"], "audited");
+}
+
+#[test]
+fn a_server_that_is_not_trusted_is_held_to_the_stricter_tier() {
+    let distrust = ServerGlobs::compile(["not*"]).unwrap();
+    let report = report_with(Operator {
+        distrust: Some(&distrust),
+        ..Operator::default()
+    });
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["tools"][1]["declared_tier"], "read_only");
+    assert_eq!(json["tools"][1]["effective_tier"], "destructive");
+    assert_eq!(json["tools"][1]["provenance"], "audited");
+    let trusted = serde_json::to_value(report_with(Operator::default())).unwrap();
+    assert_eq!(trusted["tools"][1]["effective_tier"], "read_only");
 }
 
 #[test]

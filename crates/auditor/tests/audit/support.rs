@@ -34,6 +34,7 @@ impl Tool {
             description: self.description.as_deref().unwrap_or_default(),
             input_schema: self.input_schema.as_deref(),
             annotations: self.annotations.as_ref(),
+            pinned: None,
         }
     }
 }

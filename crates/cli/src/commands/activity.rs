@@ -3,6 +3,7 @@
 mod export;
 mod list;
 mod show;
+mod simulate;
 mod summary;
 mod verify;
 mod watch;
@@ -54,6 +55,9 @@ pub(crate) async fn run(
                 limit: *limit,
             };
             export::run(&api, &what, file.as_deref(), printer).await
+        }
+        ActivityCommand::Simulate { settings, filter } => {
+            simulate::run(&api, settings, filter, printer).await
         }
         ActivityCommand::Verify { head } => verify::run(&api, head.as_deref(), printer).await,
         // Handled above: it needs a daemon.

@@ -100,6 +100,9 @@ fn start_failure(error: &StartError) -> Failure {
         StartError::DataDir(_) => {
             failure.advice("stop the other daemon, or choose another directory with --data-dir")
         }
+        StartError::Pins(_) => {
+            failure.advice("make the files readable, or use the mcpproxy that wrote them")
+        }
         StartError::Chronicle(_)
         | StartError::ApiKey(_)
         | StartError::Listen(_)

@@ -9,7 +9,7 @@ use daemon::{AgentDoor, DataDir, Engine};
 use mcp::server::{LineOptions, serve_lines};
 use tokio::net::UnixStream;
 
-use crate::api::{guardian, log_failure};
+use crate::api::{guardian, log_failure, open_pins};
 use crate::exit::{Exit, Failure, Outcome};
 
 pub(crate) async fn run(settings: &Settings) -> Outcome {
@@ -26,7 +26,8 @@ pub(crate) async fn run(settings: &Settings) -> Outcome {
     let surroundings = daemon::surroundings(&data_dir, guardian());
     let activity = daemon::open_activity(data_dir.path(), &config).await;
     let activity = activity.map_err(|error| log_failure(&error))?;
-    let engine = Engine::start(Arc::new(config), surroundings, activity).await;
+    let pins = open_pins(&data_dir)?;
+    let engine = Engine::start(Arc::new(config), surroundings, activity, pins).await;
     let door = Arc::new(AgentDoor::new(Arc::clone(&engine)));
     let served = serve_lines(
         door,

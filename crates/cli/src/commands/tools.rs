@@ -141,7 +141,10 @@ fn print_list(found: &Value, printer: &Printer) {
             text(tool, "name").into(),
             lane_entry(tool),
             tool["effective_tier"].as_str().unwrap_or("-").into(),
-            text(tool, "provenance").into(),
+            tool["hold"]
+                .as_str()
+                .unwrap_or(text(tool, "provenance"))
+                .into(),
             summary(tool).into(),
         ]
     });
@@ -169,6 +172,13 @@ fn print_tool(tool: &Value, printer: &Printer) {
         tool["effective_tier"].as_str().unwrap_or("not known"),
     );
     line("why", text(tool, "reason"));
+    if tool["hold"].is_string() {
+        let (server, name) = text(tool, "name").split_once(':').unwrap_or_default();
+        line(
+            "approve",
+            &format!("mcpproxy upstream approve {server} {name}"),
+        );
+    }
     line("annotations", &tool["annotations"].to_string());
     if tool["stale"] == true {
         line(

@@ -1,9 +1,12 @@
 //! `mcpproxy upstream …`: the servers behind the proxy.
 
 mod add;
+mod approve;
+mod diff;
 mod list;
 mod logs;
 mod manage;
+mod quarantine;
 
 use config::Settings;
 use url::form_urlencoded;
@@ -31,6 +34,11 @@ pub(crate) async fn run(
         } => {
             let what = logs::What { name: &name, lines };
             logs::run(&what, follow, settings, printer).await
+        }
+        UpstreamCommand::Diff(selection) => diff::run(&selection, settings, printer).await,
+        UpstreamCommand::Approve(selection) => approve::run(&selection, settings, printer).await,
+        UpstreamCommand::Quarantine(selection) => {
+            quarantine::run(&selection, settings, printer).await
         }
     }
 }

@@ -266,3 +266,16 @@ async fn a_slow_reader_loses_its_place_and_slows_nobody() {
         8 * CALLS + 1
     );
 }
+
+#[tokio::test]
+async fn a_quarantine_is_an_event_of_its_own() {
+    let proxy = Proxy::start().await;
+    proxy.daemon.session_with(&["up:look"]).await;
+    let mut events = watch(&proxy, "?type=quarantine_change", None).await;
+    let command = ["upstream", "quarantine", "up", "look"];
+    proxy.daemon.home.cli(command).await.succeeded();
+    let event = next(&mut events).await;
+    assert_eq!(event.name, "activity.quarantine_change");
+    assert_eq!(event.data["tool_name"], "look");
+    assert_eq!(event.data["source"], "cli");
+}

@@ -110,7 +110,7 @@ async fn swapped_records_are_found_at_the_first_of_them() {
     let columns = "type, source, status, server, tool, client, intent, intent_type, sensitivity, \
                    reason, variant, tier, provenance, warnings, session_id, request_id, \
                    request_bytes, arguments_digest, arguments_form, error_code, error_message, \
-                   duration_ms, response_bytes, response_digest, response_form, id_tail";
+                   duration_ms, response_bytes, response_digest, response_form, facts, id_tail";
     // Both rows with everything but their place in time.
     let sql = format!(
         "CREATE TEMP TABLE pair AS SELECT * FROM records

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod audit_reports;
+#[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod canary;
@@ -17,6 +19,8 @@ mod cli_tools;
 mod cli_upstream;
 #[cfg(test)]
 mod config_torture;
+#[cfg(test)]
+mod drift;
 #[cfg(test)]
 mod first_run;
 #[cfg(test)]
@@ -53,6 +57,8 @@ mod rmcp_peers;
 mod search_input;
 #[cfg(test)]
 mod security;
+#[cfg(test)]
+mod simulate;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]

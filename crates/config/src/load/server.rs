@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use http::HeaderName;
-use policy::ServerName;
+use policy::{ServerName, Trust};
 
 use super::{choice, read_number, read_path, read_text};
 use crate::duration;
@@ -122,6 +122,7 @@ fn read_server(
             .read("max_concurrency", read_concurrency)?
             .unwrap_or(ServerConfig::DEFAULT_MAX_CONCURRENCY),
         refresh_interval: fields.read("refresh_interval", read_duration)?,
+        trust: fields.read("trust", read_trust)?.unwrap_or_default(),
     };
     fields.finish(warnings);
     Ok(server)
@@ -298,6 +299,10 @@ fn read_duration(node: &Node<'_>) -> Result<Duration, Fault> {
         }
     };
     duration.map_err(|error| node.fault(error))
+}
+
+fn read_trust(node: &Node<'_>) -> Result<Trust, Fault> {
+    choice(node, &[("log", Trust::Log), ("pin", Trust::Pin)])
 }
 
 fn read_concurrency(node: &Node<'_>) -> Result<NonZeroUsize, Fault> {

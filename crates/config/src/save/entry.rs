@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use policy::Trust;
 use serde_json::{Map, Value};
 
 use crate::duration;
@@ -27,6 +28,7 @@ pub(crate) fn server_entry(server: &ServerConfig, audience: Audience) -> Map<Str
     put_or_drop(&mut entry, "timeout", timeout_of(server));
     put_or_drop(&mut entry, "max_concurrency", concurrency_of(server));
     put_or_drop(&mut entry, "refresh_interval", refresh_of(server));
+    put_or_drop(&mut entry, "trust", trust_of(server));
     entry
 }
 
@@ -46,6 +48,9 @@ pub(super) fn update_entry(entry: &mut Map<String, Value>, old: &ServerConfig, n
     }
     if old.refresh_interval != new.refresh_interval {
         put_or_drop(entry, "refresh_interval", refresh_of(new));
+    }
+    if old.trust != new.trust {
+        put_or_drop(entry, "trust", trust_of(new));
     }
 }
 
@@ -189,4 +194,8 @@ fn concurrency_of(server: &ServerConfig) -> Option<Value> {
 
 fn refresh_of(server: &ServerConfig) -> Option<Value> {
     server.refresh_interval.map(duration::to_json)
+}
+
+fn trust_of(server: &ServerConfig) -> Option<Value> {
+    (server.trust != Trust::default()).then(|| server.trust.as_str().into())
 }

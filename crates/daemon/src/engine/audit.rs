@@ -1,13 +1,11 @@
 //! The auditor's view of the tools that are connected, or of a list that somebody saved.
 
-use std::sync::Arc;
-
-use auditor::{Audit, Manifest, Operator, Report, ToolFacts, Violation, audit_all, verify};
+use auditor::{Manifest, Operator, Report, ToolFacts, Violation, audit_all, verify};
 use catalog::ToolDefinition;
 use policy::ServerName;
 
 use super::Engine;
-use super::catalog_keeper::facts;
+use super::catalog_keeper::{Known, facts};
 
 /// A report, and what a manifest says of the same tools.
 #[derive(Debug)]
@@ -17,8 +15,8 @@ pub(crate) struct Audited {
 }
 
 impl Engine {
-    pub(super) fn audit_of(&self, tool: &ToolDefinition) -> Arc<Audit> {
-        self.catalog.current(&self.fleet).audit(tool)
+    pub(super) fn known(&self, tool: &ToolDefinition) -> Known {
+        self.catalog.known(&self.fleet, tool)
     }
 
     /// Audits the tools of all upstreams, or of one.
@@ -31,7 +29,10 @@ impl Engine {
         let tools: Vec<_> = catalog
             .tools()
             .filter(|entry| server.is_none_or(|server| entry.tool.id.server() == server))
-            .map(|entry| facts(entry.tool))
+            .map(|entry| ToolFacts {
+                pinned: self.known(entry.tool).standing.pinned,
+                ..facts(entry.tool)
+            })
             .collect();
         self.audit_facts(&tools, manifest)
     }
@@ -51,6 +52,7 @@ impl Engine {
         let operator = Operator {
             overrides: Some(config.tool_overrides.compiled()),
             unannotated: config.intent_declaration.unannotated,
+            distrust: Some(&config.distrust),
         };
         Audited {
             report: audit_all(tools, operator),

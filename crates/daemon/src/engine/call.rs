@@ -5,12 +5,13 @@ use std::time::Instant;
 
 use catalog::ToolDefinition;
 use mcp::RawValue;
-use policy::{Call, Code, Decision, IntentDeclaration, Refusal, ToolId, decide};
+use policy::{Call, Code, IntentDeclaration, Refusal, ToolId, decide};
 use tokio::sync::mpsc;
 use upstream::{CallError, ToolCall, Upstream};
 
 use super::locate::{Located, unavailable};
-use super::recording::log_entry;
+use super::recording::{Decided, log_entry};
+use super::replay::facts_of;
 use super::{CallRequest, Caller, Engine};
 
 /// Where the params of progress notifications go while a call is under way.
@@ -20,13 +21,13 @@ pub(crate) type Progress = mpsc::Sender<Box<RawValue>>;
 struct Admitted {
     tool: ToolId,
     upstream: Arc<Upstream>,
-    decision: Decision,
+    decided: Decided,
 }
 
 /// A call that may not, and what was decided about it if it came that far.
 struct Rejected {
     refusal: Refusal,
-    decision: Option<Decision>,
+    decided: Option<Decided>,
 }
 
 impl Engine {
@@ -41,14 +42,14 @@ impl Engine {
         let started = Instant::now();
         let admitted = match self.admit(request).await {
             Ok(admitted) => admitted,
-            Err(Rejected { refusal, decision }) => {
-                let entry = log_entry(request, caller, decision.as_ref());
+            Err(Rejected { refusal, decided }) => {
+                let entry = log_entry(request, caller, decided.as_ref());
                 self.record_refusal(entry, &refusal, started.elapsed())
                     .await;
                 return Err(refusal);
             }
         };
-        let entry = log_entry(request, caller, Some(&admitted.decision));
+        let entry = log_entry(request, caller, Some(&admitted.decided));
         let record = self.record_start(entry, request.variant).await?;
         let call = ToolCall {
             tool: admitted.tool.tool(),
@@ -69,7 +70,7 @@ impl Engine {
     async fn admit(&self, request: &CallRequest) -> Result<Admitted, Rejected> {
         let undecided = |refusal| Rejected {
             refusal,
-            decision: None,
+            decided: None,
         };
         let tool = request.tool().map_err(undecided)?;
         let located = self.locate(&tool).await;
@@ -80,27 +81,23 @@ impl Engine {
             // Of a call that goes nowhere, an intent that does not hold is the first thing to mend.
             undecided(self.intent_refusal(request).unwrap_or(refusal))
         })?;
-        let decision = self.decide(request, &tool, &definition);
-        if let Some(refusal) = decision.refusal().cloned() {
-            let decision = Some(decision);
-            return Err(Rejected { refusal, decision });
+        let decided = self.decide(request, &tool, &definition);
+        if let Some(refusal) = decided.decision.refusal().cloned() {
+            let decided = Some(decided);
+            return Err(Rejected { refusal, decided });
         }
-        if let Some(warning) = decision.warning() {
+        if let Some(warning) = decided.decision.warning() {
             tracing::warn!(%tool, tool_variant = request.variant.as_str(), "{warning}");
         }
         Ok(Admitted {
             tool,
             upstream,
-            decision,
+            decided,
         })
     }
 
-    fn decide(
-        &self,
-        request: &CallRequest,
-        tool: &ToolId,
-        definition: &ToolDefinition,
-    ) -> Decision {
+    fn decide(&self, request: &CallRequest, tool: &ToolId, definition: &ToolDefinition) -> Decided {
+        let known = self.known(definition);
         let config = self.config.load();
         let overrides = config.tool_overrides.compiled();
         let call = Call {
@@ -109,10 +106,15 @@ impl Engine {
             intent: request.intent.as_ref(),
             annotations: definition.annotations.as_ref(),
             override_tier: overrides.tier_for(tool).map(|(tier, _)| tier),
-            audited_tier: Some(self.audit_of(definition).tier),
+            audited_tier: Some(known.audit.tier),
             distrusted: config.distrust.matches(tool.server()),
+            pinned: known.standing.pinned,
+            hold: known.standing.hold,
         };
-        decide(&call, &config.intent_declaration)
+        Decided {
+            decision: decide(&call, &config.intent_declaration),
+            facts: facts_of(&call, true),
+        }
     }
 
     fn intent_refusal(&self, request: &CallRequest) -> Option<Refusal> {

@@ -1,20 +1,23 @@
-//! Keeps the catalog, and what the auditor concludes of each tool, in step with the upstreams.
+//! Keeps the catalog, and what auditor and pins say of each tool, in step with the upstreams.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use auditor::{Audit, ToolFacts, audit_tier};
-use catalog::{ServerTools, Snapshot, ToolDefinition};
-use policy::ToolId;
+use catalog::{Announced, Fingerprint, ServerTools, Snapshot, ToolDefinition};
+use policy::{ServerName, ToolId, Trust};
 use upstream::Fleet;
 
 use super::Engine;
+use super::pin_keeper::{PinKeeper, PinStanding};
+use crate::pins::Pins;
 
 /// The catalog in use.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct CatalogKeeper {
     current: ArcSwap<Catalog>,
+    pins: PinKeeper,
     /// One rebuild at a time.
     rebuilding: Mutex<()>,
 }
@@ -22,17 +25,28 @@ pub(super) struct CatalogKeeper {
 /// All tools at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
-    /// The count of the fleet's changes that this knows of.
-    version: u64,
+    version: Version,
     pub snapshot: Arc<Snapshot>,
-    audits: HashMap<ToolId, Audited>,
+    known: HashMap<ToolId, Known>,
 }
 
+/// What a catalog was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Version {
+    /// The count of the fleet's changes.
+    fleet: u64,
+    /// The count of what the operator did to pins.
+    pins: u64,
+}
+
+/// What is known of a tool besides its definition.
 #[derive(Debug, Clone)]
-struct Audited {
-    /// Held so that its address says whether a definition is the one that was audited.
+pub(super) struct Known {
+    /// Held so that its address says whether a definition is the one that is meant.
     definition: Arc<ToolDefinition>,
-    audit: Arc<Audit>,
+    pub fingerprint: Fingerprint,
+    pub audit: Arc<Audit>,
+    pub standing: PinStanding,
 }
 
 /// Rebuilds in the background whenever the fleet changes, so that a search rarely has to.
@@ -45,6 +59,7 @@ pub(super) async fn follow_fleet(engine: Weak<Engine>) {
             return;
         };
         engine.catalog.current(&engine.fleet);
+        engine.settle_pins().await;
     }
 }
 
@@ -57,17 +72,30 @@ pub(super) fn facts(tool: &ToolDefinition) -> ToolFacts<'_> {
         description: &tool.description,
         input_schema: tool.input_schema.as_deref(),
         annotations: tool.annotations.as_ref(),
+        pinned: None,
     }
 }
 
 // === impl CatalogKeeper ===
 
 impl CatalogKeeper {
+    pub(super) fn new(pins: Pins) -> Self {
+        Self {
+            current: ArcSwap::default(),
+            pins: PinKeeper::new(pins),
+            rebuilding: Mutex::new(()),
+        }
+    }
+
+    pub(super) fn pins(&self) -> &PinKeeper {
+        &self.pins
+    }
+
     /// The catalog of the fleet as it is now: whoever saw an upstream become ready finds its
-    /// tools. Only what changed is analysed and audited again.
+    /// tools. Only what changed is analysed, audited and held against its pin again.
     pub(super) fn current(&self, fleet: &Fleet) -> Arc<Catalog> {
         let current = self.current.load_full();
-        if current.version == fleet.version() {
+        if current.version == self.version(fleet) {
             return current;
         }
         let _one_at_a_time = self
@@ -75,46 +103,90 @@ impl CatalogKeeper {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         // Read before the upstreams are, so that a change in between leads to another rebuild.
-        let version = fleet.version();
+        let version = self.version(fleet);
         let current = self.current.load_full();
         if current.version == version {
             return current;
         }
         let snapshot = current.snapshot.rebuild(tools_of(fleet));
-        let audits = current.audits_for(&snapshot);
+        let known = self.look_at(&snapshot, &current, fleet);
         let next = Arc::new(Catalog {
             version,
             snapshot: Arc::new(snapshot),
-            audits,
+            known,
         });
         self.current.store(Arc::clone(&next));
         next
     }
-}
 
-// === impl Catalog ===
-
-impl Catalog {
-    /// What the auditor concludes of a tool.
-    pub(super) fn audit(&self, tool: &ToolDefinition) -> Arc<Audit> {
-        match self.audits.get(&tool.id) {
-            Some(known) if std::ptr::eq(Arc::as_ptr(&known.definition), tool) => {
-                Arc::clone(&known.audit)
+    /// What is known of a tool as it was announced, be it a moment ago.
+    pub(super) fn known(&self, fleet: &Fleet, tool: &ToolDefinition) -> Known {
+        match self.current(fleet).known.get(&tool.id) {
+            Some(known) if std::ptr::eq(Arc::as_ptr(&known.definition), tool) => known.clone(),
+            _ => {
+                let mut known = Known::new(&Arc::new(tool.clone()));
+                known.standing = self.pins.standing(&known.announced());
+                known
             }
-            _ => Arc::new(audit_tier(&facts(tool))),
         }
     }
 
-    fn audits_for(&self, snapshot: &Snapshot) -> HashMap<ToolId, Audited> {
-        let audited = snapshot.tools().map(|entry| {
-            let tool = entry.tool;
-            let audited = Audited {
-                definition: Arc::clone(tool),
-                audit: self.audit(tool),
+    fn look_at(
+        &self,
+        snapshot: &Snapshot,
+        before: &Catalog,
+        fleet: &Fleet,
+    ) -> HashMap<ToolId, Known> {
+        let trust: HashMap<ServerName, Trust> = fleet
+            .all()
+            .iter()
+            .map(|upstream| (upstream.name().clone(), upstream.config().trust))
+            .collect();
+        let same_pins = before.version.pins == self.pins.revision();
+        let tools = snapshot.tools().map(|entry| {
+            let id = entry.tool.id.clone();
+            let mut known = match before.known.get(&id) {
+                Some(known) if Arc::ptr_eq(&known.definition, entry.tool) => {
+                    if same_pins {
+                        return (id, known.clone());
+                    }
+                    known.clone()
+                }
+                _ => Known::new(entry.tool),
             };
-            (tool.id.clone(), audited)
+            let trust = trust.get(id.server()).copied().unwrap_or_default();
+            known.standing = self.pins.observe(&known.announced(), trust);
+            (id, known)
         });
-        audited.collect()
+        tools.collect()
+    }
+
+    fn version(&self, fleet: &Fleet) -> Version {
+        Version {
+            fleet: fleet.version(),
+            pins: self.pins.revision(),
+        }
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    fn new(tool: &Arc<ToolDefinition>) -> Self {
+        Self {
+            definition: Arc::clone(tool),
+            fingerprint: Fingerprint::of(&tool.raw),
+            audit: Arc::new(audit_tier(&facts(tool))),
+            standing: PinStanding::default(),
+        }
+    }
+
+    pub(super) fn announced(&self) -> Announced<'_> {
+        Announced {
+            tool: &self.definition,
+            fingerprint: self.fingerprint,
+            audited: self.audit.tier,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use catalog::Entry;
 use mcp::RawValue;
-use policy::{Provenance, Tier, ToolId, ToolVariant};
+use policy::{Hold, Provenance, Tier, ToolId, ToolVariant};
 use serde::Serialize;
 
 use super::Engine;
@@ -17,13 +17,17 @@ pub struct DescribeResult {
 #[derive(Debug, Serialize)]
 pub struct Description {
     pub name: ToolId,
-    /// The definition as the upstream announced it.
-    pub definition: Box<RawValue>,
+    /// The definition as the upstream announced it. None while the tool is held: its words are
+    /// what the operator has to judge, and not for an agent to read before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Box<RawValue>>,
     pub audited_tier: Tier,
     pub effective_tier: Option<Tier>,
     pub provenance: Provenance,
     pub reason: String,
     pub call_with: ToolVariant,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
 }
@@ -55,16 +59,16 @@ impl Engine {
     }
 
     fn describe_entry(&self, entry: &Entry<'_>) -> Description {
-        let audit = self.audit_of(entry.tool);
-        let standing = self.standing(entry.tool, audit.tier);
+        let standing = self.standing(entry.tool);
         Description {
             name: entry.tool.id.clone(),
-            definition: entry.tool.raw.clone(),
-            audited_tier: audit.tier,
+            definition: standing.hold.is_none().then(|| entry.tool.raw.clone()),
+            audited_tier: standing.audited_tier(),
             effective_tier: standing.effective.tier(),
             provenance: standing.effective.provenance(),
-            reason: standing.reason(&audit),
+            reason: standing.reason(),
             call_with: standing.call_with,
+            hold: standing.hold,
             stale: entry.stale,
         }
     }

@@ -7,8 +7,12 @@ mod call;
 mod catalog_keeper;
 mod describe;
 mod locate;
+mod pin_keeper;
+mod quarantine;
 mod recording;
+mod replay;
 mod search;
+mod simulate;
 mod strict_json;
 mod view;
 
@@ -22,10 +26,14 @@ use catalog_keeper::CatalogKeeper;
 use config::Config;
 use upstream::{Fleet, Surroundings, Upstream};
 
+use crate::pins::Pins;
+
 pub use arguments::CallRequest;
 pub(crate) use audit::Audited;
+pub(crate) use quarantine::{Approval, QuarantineError, ServerDrift};
 pub use recording::Caller;
 pub(crate) use search::{Detail, SearchError, SearchRequest, SearchResult};
+pub(crate) use simulate::Simulation;
 pub(crate) use strict_json::check_object;
 pub(crate) use view::ToolView;
 
@@ -46,11 +54,12 @@ impl Engine {
         config: Arc<Config>,
         surroundings: Surroundings,
         activity: Activity,
+        pins: Pins,
     ) -> Arc<Self> {
         let engine = Arc::new(Self {
             config: ArcSwap::new(Arc::clone(&config)),
             fleet: Fleet::new(surroundings),
-            catalog: CatalogKeeper::default(),
+            catalog: CatalogKeeper::new(pins),
             activity,
         });
         tokio::spawn(catalog_keeper::follow_fleet(Arc::downgrade(&engine)));
@@ -64,9 +73,10 @@ impl Engine {
         self.fleet.apply(&config.mcp_servers).await;
     }
 
-    /// Ends every upstream.
+    /// Ends every upstream, and writes down what was learnt of their tools.
     pub async fn shutdown(&self) {
         self.fleet.shutdown().await;
+        self.settle_pins().await;
     }
 
     pub fn config(&self) -> Arc<Config> {

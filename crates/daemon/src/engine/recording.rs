@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use activity::{
-    Durability, End, Metadata, OpenRecord, Outcome, RecordType, RecordedIntent, Source, Start,
-    StoreError,
+    Durability, End, Facts, Metadata, OpenRecord, Outcome, RecordType, RecordedIntent, Source,
+    Start, StoreError,
 };
 use mcp::RawValue;
 use policy::{Code, Decision, Refusal, ToolVariant};
@@ -25,6 +25,13 @@ pub struct Caller {
     pub request_id: Option<String>,
 }
 
+/// A decision, and what it was made upon.
+#[derive(Debug)]
+pub(super) struct Decided {
+    pub decision: Decision,
+    pub facts: Facts,
+}
+
 /// The few members of a result that decide how the call ended.
 #[derive(Deserialize)]
 struct ResultOutcome {
@@ -43,8 +50,9 @@ struct TextContent {
 pub(super) fn log_entry<'a>(
     request: &'a CallRequest,
     caller: &'a Caller,
-    decision: Option<&Decision>,
+    decided: Option<&Decided>,
 ) -> Start<'a> {
+    let decision = decided.map(|decided| &decided.decision);
     let (server_name, tool_name) = match request.name.split_once(':') {
         Some((server, tool)) => (Some(server), Some(tool)),
         None => (
@@ -70,6 +78,7 @@ pub(super) fn log_entry<'a>(
             effective_tier: effective.and_then(policy::EffectiveTier::tier),
             provenance: effective.map(policy::EffectiveTier::provenance),
             warnings: warning.into_iter().collect(),
+            facts: decided.map(|decided| decided.facts),
         },
         ..Start::new(RecordType::ToolCall, caller.source)
     }

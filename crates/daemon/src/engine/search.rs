@@ -2,12 +2,12 @@
 
 use catalog::{Hit, LONGEST_QUERY, Query, Reasons, signature, summary};
 use mcp::RawValue;
-use policy::{Code, Provenance, Refusal, ServerName, Tier, ToolId, ToolVariant};
+use policy::{Code, Hold, Provenance, Refusal, ServerName, Tier, ToolId, ToolVariant};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Engine;
-use super::view::annotations_of;
+use super::view::{annotations_of, no_annotations};
 
 const DEFAULT_LIMIT: usize = 10;
 const MAX_LIMIT: usize = 50;
@@ -79,6 +79,11 @@ pub struct SearchHit {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub tier: Option<KnownTier>,
     pub call_with: ToolVariant,
+    /// Shown only when there is one: what keeps the tool from being called until the operator
+    /// approves it. Its own words are withheld as long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub hold: Option<Hold>,
     /// Shown only when true: the upstream is reconnecting and this is what it last announced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
@@ -137,7 +142,7 @@ impl Engine {
             .transpose()?;
         let catalog = self.catalog();
         let on_lane = |tool: &catalog::ToolDefinition| {
-            lane.is_none_or(|lane| self.standing(tool, self.audit_of(tool).tier).call_with == lane)
+            lane.is_none_or(|lane| self.standing(tool).call_with == lane)
         };
         let mut query = Query::new(&request.query, limit);
         query.server = server.as_ref();
@@ -182,20 +187,26 @@ impl Engine {
             Detail::Auto => summary(&tool.description, SUMMARY_LENGTH),
             Detail::Compact => summary(&tool.description, COMPACT_SUMMARY_LENGTH),
         };
-        let standing = self.standing(tool, self.audit_of(tool).tier);
+        let standing = self.standing(tool);
+        let open = standing.hold.is_none();
         SearchHit {
             name: tool.id.clone(),
             server: tool.id.server().clone(),
-            description,
+            description: if open { description } else { standing.reason() },
             score: rounded(hit.score),
-            input_schema: schema.filter(|_| whole).map(ToOwned::to_owned),
-            signature: (!whole).then(|| signature(schema)),
-            annotations: annotations_of(tool),
+            input_schema: schema.filter(|_| whole && open).map(ToOwned::to_owned),
+            signature: (!whole && open).then(|| signature(schema)),
+            annotations: if open {
+                annotations_of(tool)
+            } else {
+                no_annotations()
+            },
             tier: (detail != Detail::Compact).then(|| KnownTier {
                 effective_tier: standing.effective.tier(),
                 provenance: standing.effective.provenance(),
             }),
             call_with: standing.call_with,
+            hold: standing.hold,
             stale: hit.stale,
             explanation: None,
         }

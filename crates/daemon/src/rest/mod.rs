@@ -11,6 +11,8 @@ mod extract;
 mod openapi;
 mod overrides;
 mod parameters;
+mod policy;
+mod quarantine;
 mod servers;
 mod status;
 mod tools;
@@ -53,6 +55,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(audit::show, audit::check))
         .routes(routes!(overrides::list))
         .routes(routes!(overrides::set, overrides::clear))
+        .routes(routes!(policy::simulate))
         .routes(routes!(status::show))
         .routes(routes!(config::show))
         .routes(routes!(servers::list, servers::edit::create))
@@ -65,6 +68,9 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(servers::edit::disable))
         .routes(routes!(servers::restart))
         .routes(routes!(servers::logs::show))
+        .routes(routes!(quarantine::show))
+        .routes(routes!(quarantine::approve))
+        .routes(routes!(quarantine::quarantine))
         .routes(routes!(tools::of_server))
         .routes(routes!(tools::list))
         .routes(routes!(tools::search))

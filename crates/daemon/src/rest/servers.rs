@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::State;
-use policy::{OperationType, ServerName};
+use policy::{OperationType, ServerName, Trust};
 use serde::Serialize;
 use upstream::{State as UpstreamState, Upstream};
 use utoipa::ToSchema;
@@ -34,6 +34,10 @@ pub(super) struct Server {
     enabled: bool,
     tools: usize,
     lanes: Lanes,
+    /// What becomes of a tool whose definition changes.
+    trust: Trust,
+    /// How many tools no lane may call until they are approved.
+    held: usize,
     /// Whether the tools are from a connection that is gone.
     stale: bool,
     /// What the server said when it was greeted.
@@ -149,8 +153,11 @@ impl Server {
     pub(super) fn of(engine: &Engine, upstream: &Upstream) -> Self {
         let status = upstream.status();
         let mut lanes = Lanes::default();
+        let mut held = 0;
         for tool in status.tools.all().iter() {
-            match engine.view(tool, false).call_with.operation_type() {
+            let view = engine.view(tool, false);
+            held += usize::from(view.hold.is_some());
+            match view.call_with.operation_type() {
                 OperationType::Read => lanes.read += 1,
                 OperationType::Write => lanes.write += 1,
                 OperationType::Destructive => lanes.destructive += 1,
@@ -172,6 +179,8 @@ impl Server {
             enabled: upstream.config().enabled,
             tools: status.tools.all().len(),
             lanes,
+            trust: upstream.config().trust,
+            held,
             stale: status.stale,
             identity: status.server.as_ref().map(|server| Identity {
                 name: server.name.clone(),

@@ -12,7 +12,8 @@ mod properties;
 mod requirements;
 
 use policy::{
-    Annotations, Call, Code, Decision, DeclaredIntent, Rules, Tier, ToolId, ToolVariant, decide,
+    Annotations, Call, Code, Decision, DeclaredIntent, Hold, PinnedTiers, Rules, Tier, ToolId,
+    ToolVariant, decide,
 };
 use serde_json::json;
 
@@ -26,6 +27,8 @@ struct Scenario {
     override_tier: Option<Tier>,
     audited_tier: Option<Tier>,
     distrusted: bool,
+    pinned: Option<PinnedTiers>,
+    hold: Option<Hold>,
     rules: Rules,
 }
 
@@ -40,6 +43,8 @@ impl Scenario {
             override_tier: None,
             audited_tier: None,
             distrusted: false,
+            pinned: None,
+            hold: None,
             rules: Rules::default(),
         }
     }
@@ -67,6 +72,8 @@ impl Scenario {
             override_tier: self.override_tier,
             audited_tier: self.audited_tier,
             distrusted: self.distrusted,
+            pinned: self.pinned,
+            hold: self.hold,
         };
         decide(&call, &self.rules)
     }

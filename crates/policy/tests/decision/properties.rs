@@ -1,8 +1,8 @@
 //! Laws that hold for every call, not only for the rows somebody thought of.
 
 use policy::{
-    Annotations, Code, DeclaredIntent, EffectiveTier, IntentMode, Rules, Tier, ToolVariant,
-    Unannotated,
+    Annotations, Code, DeclaredIntent, EffectiveTier, Hold, IntentMode, PinnedTiers, Rules, Tier,
+    TierFacts, ToolVariant, Unannotated,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -37,15 +37,28 @@ fn tier() -> impl Strategy<Value = Option<Tier>> {
 }
 
 prop_compose! {
+    fn pinned()(
+        declared in tier(),
+        audited in select(Tier::ALL.to_vec()),
+        silent in any::<bool>(),
+    ) -> PinnedTiers {
+        PinnedTiers { silent: silent || declared.is_none(), declared, audited }
+    }
+}
+
+prop_compose! {
     /// Any call whose intent matches its lane.
     fn scenario()(
         variant in select(ToolVariant::ALL.to_vec()),
         annotations in option::of(hints()),
         override_tier in tier(),
         audited_tier in tier(),
+        distrusted in any::<bool>(),
+        pinned in option::of(pinned()),
         rules in rules(),
     ) -> Scenario {
-        Scenario { annotations, override_tier, audited_tier, rules, ..Scenario::on(variant) }
+        let scenario = Scenario::on(variant);
+        Scenario { annotations, override_tier, audited_tier, distrusted, pinned, rules, ..scenario }
     }
 }
 
@@ -101,8 +114,10 @@ proptest! {
     fn evidence_of_mutation_never_lowers_a_tier(hints in hints()) {
         for more in more_evidence(&hints) {
             prop_assert!(more.declared_tier() >= hints.declared_tier(), "{hints:?} {more:?}");
-            let effective = |hints| {
-                EffectiveTier::resolve(None, Some(hints), None, Unannotated::Trust).tier()
+            let effective = |hints: &Annotations| {
+                let declared = hints.declared_tier();
+                let facts = TierFacts { declared, ..TierFacts::default() };
+                EffectiveTier::resolve(&facts, Unannotated::Trust).tier()
             };
             prop_assert!(effective(&more) >= effective(&hints));
         }
@@ -123,13 +138,39 @@ proptest! {
     }
 
     #[test]
+    fn a_pin_never_opens_a_lane(scenario in scenario()) {
+        let unpinned = Scenario { pinned: None, ..scenario.clone() };
+        prop_assert!(scenario.code().is_some() || unpinned.code().is_none());
+    }
+
+    #[test]
+    fn a_pin_of_what_is_announced_changes_nothing(scenario in scenario()) {
+        let declared = scenario.annotations.as_ref().and_then(Annotations::declared_tier);
+        let pinned = scenario.audited_tier.map(|audited| PinnedTiers::new(declared, audited));
+        let same = Scenario { pinned, ..scenario.clone() };
+        let unpinned = Scenario { pinned: None, ..scenario };
+        prop_assert_eq!(same.decide(), unpinned.decide());
+    }
+
+    #[test]
+    fn no_lane_may_call_what_is_held(
+        scenario in scenario(),
+        hold in select(Hold::ALL.to_vec()),
+    ) {
+        let held = Scenario { hold: Some(hold), ..scenario };
+        prop_assert_eq!(held.code(), Some(Code::ToolQuarantined));
+    }
+
+    #[test]
     fn not_strict_never_refuses_for_annotations(mut scenario in scenario()) {
         scenario.rules.strict_server_validation = false;
         let decision = scenario.decide();
         let operators_word = match decision.effective {
             EffectiveTier::Override(_) => true,
             EffectiveTier::Unannotated => scenario.rules.unannotated == Unannotated::Deny,
-            EffectiveTier::Declared(_) | EffectiveTier::Audited(_) => false,
+            EffectiveTier::Declared(_) | EffectiveTier::Audited(_) | EffectiveTier::Pinned(_) => {
+                false
+            }
         };
         prop_assert!(operators_word || decision.refusal().is_none());
     }

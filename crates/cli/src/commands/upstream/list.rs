@@ -52,6 +52,12 @@ fn row(server: &Value) -> Vec<Entry> {
 /// The last error of a server and what to do about it, below the table: both are sentences.
 fn note_trouble(server: &Value, printer: &Printer) {
     let text = |member: &str| escape::line(server[member].as_str().unwrap_or_default());
+    if let Some(held) = server["held"].as_u64().filter(|held| *held > 0) {
+        let name = text("name");
+        printer.note(&format!(
+            "\n{name}: {held} tools wait for approval\n  do: look at them with `mcpproxy upstream diff {name}`"
+        ));
+    }
     if server["last_error"].is_string() {
         printer.note(&format!(
             "\n{}: {}\n  do: {}",

@@ -1,0 +1,97 @@
+//! `mcpproxy upstream diff`: what waits for approval, and how it differs from what was pinned.
+
+use config::Settings;
+use serde_json::Value;
+use url::form_urlencoded;
+
+use crate::api::{Api, Needs};
+use crate::args::ToolSelection;
+use crate::commands::parse;
+use crate::escape;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::printer::{Format, Printer};
+
+pub(super) async fn run(
+    selection: &ToolSelection,
+    settings: &Settings,
+    printer: &Printer,
+) -> Outcome {
+    let api = Api::reach(settings, Needs::Server(&selection.server)).await?;
+    let shown = waiting(selection, &api).await;
+    api.close().await;
+    let shown = shown?;
+    if printer.format != Format::Table {
+        printer.data(&shown, Some("tools"));
+        return Ok(Exit::Ok);
+    }
+    print(&shown, printer);
+    let server = escape::line(&selection.server);
+    match (tools(&shown).count(), shown["quarantined"] == true) {
+        (0, false) => printer.note(&format!("nothing of {server} waits for approval")),
+        (_, quarantined) => {
+            if quarantined {
+                printer.note(&format!("the whole of {server} is in quarantine"));
+            }
+            printer.note(&format!(
+                "approve with `mcpproxy upstream approve {server}`"
+            ));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// What waits for approval, of the tools that are meant.
+pub(super) async fn waiting(selection: &ToolSelection, api: &Api) -> Result<Value, Failure> {
+    let mut found = parse(&api.get(&path(&selection.server, "drift")).await?)?;
+    if let (false, Some(tools)) = (selection.tools.is_empty(), found["tools"].as_array_mut()) {
+        let meant = |tool: &Value| {
+            let name = tool["name"].as_str();
+            selection
+                .tools
+                .iter()
+                .any(|wanted| Some(wanted.as_str()) == name)
+        };
+        tools.retain(meant);
+    }
+    Ok(found)
+}
+
+pub(super) fn path(server: &str, what: &str) -> String {
+    let encoded: String = form_urlencoded::byte_serialize(server.as_bytes()).collect();
+    format!("/servers/{}/{what}", encoded.replace('+', "%20"))
+}
+
+pub(super) fn tools(drift: &Value) -> impl Iterator<Item = &Value> {
+    drift["tools"].as_array().into_iter().flatten()
+}
+
+/// Every line comes from the upstream and is made safe on its own.
+pub(super) fn print(drift: &Value, printer: &Printer) {
+    let mut out = String::new();
+    for tool in tools(drift) {
+        let text = |member: &str| tool[member].as_str().unwrap_or_default();
+        out.push_str(&format!("{}\n", escape::line(text("name"))));
+        out.push_str(&format!("  {}\n", escape::line(text("reason"))));
+        let (before, after) = (&tool["pinned_tier"], &tool["announced_tier"]);
+        if before != after {
+            let tier = |tier: &Value| tier.as_str().unwrap_or("none").to_owned();
+            out.push_str(&format!(
+                "  declared tier: {} before, {} now\n",
+                tier(before),
+                tier(after)
+            ));
+        }
+        for line in tool["difference"].as_array().into_iter().flatten() {
+            let sign = match line["side"].as_str() {
+                Some("removed") => '-',
+                Some("added") => '+',
+                _ => ' ',
+            };
+            let text = escape::line(line["text"].as_str().unwrap_or_default());
+            out.push_str(&format!("  {sign} {text}\n"));
+        }
+    }
+    if !out.is_empty() {
+        printer.text(&out);
+    }
+}

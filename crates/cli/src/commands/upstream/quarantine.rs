@@ -1,0 +1,40 @@
+//! `mcpproxy upstream quarantine`: keeps tools from being called until they are approved.
+
+use config::Settings;
+use serde_json::json;
+
+use super::diff::path;
+use crate::api::{Api, Needs};
+use crate::args::ToolSelection;
+use crate::commands::parse;
+use crate::escape;
+use crate::exit::{Exit, Outcome};
+use crate::printer::{Format, Printer};
+
+pub(super) async fn run(
+    selection: &ToolSelection,
+    settings: &Settings,
+    printer: &Printer,
+) -> Outcome {
+    let api = Api::reach(settings, Needs::Server(&selection.server)).await?;
+    let body = json!({"tools": selection.tools});
+    let answer = api
+        .post(&path(&selection.server, "quarantine"), &body)
+        .await;
+    api.close().await;
+    let marked = parse(&answer?)?;
+    if printer.format != Format::Table {
+        printer.data(&marked, Some("tools"));
+        return Ok(Exit::Ok);
+    }
+    let what = match selection.tools.as_slice() {
+        [] => format!("all tools of {}", selection.server),
+        names => format!("{} of {}", names.join(", "), selection.server),
+    };
+    printer.text(&format!("in quarantine: {}\n", escape::line(&what)));
+    printer.note(&escape::line(&format!(
+        "end it with `mcpproxy upstream approve {}`",
+        selection.server
+    )));
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,357 @@
+//! What the operator does about tools that changed: look, approve, quarantine. No agent gets here.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use activity::{Durability, End, Outcome, RecordType, Source, Start};
+use catalog::{
+    DifferenceLine, Drift, DriftKind, Fingerprint, Pin, Remembered, ServerPins, difference,
+};
+use policy::{
+    Code, EffectiveTier, Hold, PinnedTiers, ServerName, Tier, TierFacts, ToolId, ToolName, Trust,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+use serde_json::{Value, json};
+
+use super::Engine;
+use super::catalog_keeper::Known;
+use crate::pins::PinsError;
+
+/// What waits for the operator's word on one upstream.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ServerDrift {
+    #[schema(value_type = String)]
+    pub server: ServerName,
+    #[schema(value_type = String)]
+    pub trust: Trust,
+    /// Whether the whole upstream is in quarantine.
+    pub quarantined: bool,
+    pub tools: Vec<ToolDrift>,
+}
+
+/// What waits for the operator's word on one tool.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolDrift {
+    #[schema(value_type = String)]
+    pub name: ToolName,
+    #[schema(value_type = Option<String>)]
+    pub hold: Option<Hold>,
+    pub reason: String,
+    /// None when it is not announced now.
+    #[schema(value_type = Option<String>)]
+    pub fingerprint: Option<Fingerprint>,
+    #[schema(value_type = Option<String>)]
+    pub pinned_fingerprint: Option<Fingerprint>,
+    /// What the tool would be if it were approved, and what it was pinned as.
+    pub announced_tier: Option<Tier>,
+    pub pinned_tier: Option<Tier>,
+    #[schema(value_type = Vec<Object>)]
+    pub difference: Vec<DifferenceLine>,
+}
+
+/// What to approve.
+#[derive(Debug)]
+pub(crate) struct Approval<'a> {
+    pub server: &'a ServerName,
+    /// Everything that waits, if empty.
+    pub tools: &'a [ToolName],
+    /// The definitions that were looked at; another one is not approved unseen.
+    pub seen: &'a BTreeMap<ToolName, Fingerprint>,
+    pub source: Source,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum QuarantineError {
+    #[error("server '{0}' has no tool '{1}', now or before")]
+    UnknownTool(ServerName, ToolName),
+    #[error("server '{0}' does not announce '{1}' now, so there is no definition to approve")]
+    NotAnnounced(ServerName, ToolName),
+    #[error("the whole server '{0}' is in quarantine; approve it without naming tools")]
+    WholeServer(ServerName),
+    #[error("the definition of '{0}' is no longer the one that was looked at")]
+    ChangedMeanwhile(ToolId),
+    #[error("the pins cannot be written, so nothing was changed")]
+    NotSaved(#[from] PinsError),
+}
+
+impl Engine {
+    /// What waits for the operator's word on an upstream.
+    pub(crate) fn drift(&self, server: &ServerName) -> ServerDrift {
+        let announced = self.known_of(server);
+        let trust = self
+            .fleet
+            .get(server)
+            .map(|upstream| upstream.config().trust);
+        // A copy: what follows looks at the catalog, which may want the pins for itself.
+        let pins = self.catalog.pins().read(server, Clone::clone);
+        let tools = announced.iter().filter_map(|(name, known)| {
+            let pin = pins.tools.get(name);
+            let waits = known.standing.hold.is_some() || pin.is_some_and(|pin| pin.tiers_kept);
+            waits.then(|| self.tool_drift(name, known, pin))
+        });
+        let absent = pins
+            .tools
+            .iter()
+            .filter(|(name, pin)| pin.quarantined && !announced.contains_key(*name))
+            .map(|(name, pin)| ToolDrift::absent(name, pin));
+        ServerDrift {
+            server: server.clone(),
+            trust: trust.unwrap_or_default(),
+            quarantined: pins.quarantined,
+            tools: tools.chain(absent).collect(),
+        }
+    }
+
+    /// Pins what is announced now, and ends quarantines. Returns what was waiting.
+    pub(crate) async fn approve(
+        &self,
+        approval: &Approval<'_>,
+    ) -> Result<ServerDrift, QuarantineError> {
+        let server = approval.server;
+        let announced = self.known_of(server);
+        let mut waiting = self.drift(server);
+        for name in approval.tools {
+            let pinned = self
+                .catalog
+                .pins()
+                .read(server, |pins| pins.tools.contains_key(name));
+            if !pinned && !announced.contains_key(name) {
+                return Err(QuarantineError::UnknownTool(server.clone(), name.clone()));
+            }
+            let quarantined = waiting.tools.iter().any(|tool| tool.name == *name);
+            if !quarantined && !announced.contains_key(name) {
+                return Err(QuarantineError::NotAnnounced(server.clone(), name.clone()));
+            }
+        }
+        if waiting.quarantined && !approval.tools.is_empty() {
+            return Err(QuarantineError::WholeServer(server.clone()));
+        }
+        if !approval.tools.is_empty() {
+            waiting
+                .tools
+                .retain(|tool| approval.tools.contains(&tool.name));
+        }
+        for (name, seen) in approval.seen {
+            let now = announced.get(name).map(|known| known.fingerprint);
+            if waiting.tools.iter().any(|tool| tool.name == *name) && now != Some(*seen) {
+                let id = ToolId::new(server.clone(), name.clone());
+                return Err(QuarantineError::ChangedMeanwhile(id));
+            }
+        }
+        let names: Vec<_> = waiting.tools.iter().map(|tool| &tool.name).collect();
+        let change = |pins: &mut ServerPins| {
+            if approval.tools.is_empty() {
+                pins.quarantined = false;
+            }
+            for name in names {
+                if let Some(known) = announced.get(name) {
+                    pins.approve(&known.announced());
+                } else if let Some(pin) = pins.tools.get_mut(name) {
+                    pin.quarantined = false;
+                }
+            }
+        };
+        self.catalog.pins().change(server, change).await?;
+        self.record_approval(&waiting, approval).await;
+        Ok(waiting)
+    }
+
+    /// Keeps tools of an upstream, or the whole of it, from being called.
+    pub(crate) async fn quarantine(
+        &self,
+        server: &ServerName,
+        tools: &[ToolName],
+        source: Source,
+    ) -> Result<ServerDrift, QuarantineError> {
+        // Tools that were never listed have no pin to mark.
+        let announced = self.known_of(server);
+        let pins = self.catalog.pins();
+        let unknown = pins.read(server, |pins| {
+            let known = |name: &&ToolName| pins.tools.contains_key(*name);
+            tools.iter().find(|name| !known(name)).cloned()
+        });
+        if let Some(name) = unknown.filter(|name| !announced.contains_key(name)) {
+            return Err(QuarantineError::UnknownTool(server.clone(), name));
+        }
+        let change = |pins: &mut ServerPins| {
+            pins.quarantined |= tools.is_empty();
+            for name in tools {
+                if let Some(pin) = pins.tools.get_mut(name) {
+                    pin.quarantined = true;
+                }
+            }
+        };
+        pins.change(server, change).await?;
+        let marked = json!({"action": "quarantined"});
+        if tools.is_empty() {
+            self.record_change(server, None, source, &marked, Outcome::Success)
+                .await;
+        }
+        for name in tools {
+            self.record_change(server, Some(name), source, &marked, Outcome::Success)
+                .await;
+        }
+        let mut drift = self.drift(server);
+        if !tools.is_empty() {
+            drift.tools.retain(|tool| tools.contains(&tool.name));
+        }
+        Ok(drift)
+    }
+
+    /// Records what the definition of a tool has become.
+    pub(super) async fn record_drift(&self, tool: &ToolId, drift: &Drift, trust: Trust) {
+        let (before, after) = (&drift.before, &drift.after);
+        let lowered = self.lowers(tool, before.tiers, after.tiers);
+        let action = match (drift.kind, lowered) {
+            (DriftKind::Held, _) => "held",
+            (DriftKind::Logged, true) => "tier_held",
+            (DriftKind::Logged, false) => "logged",
+            (DriftKind::Restored, _) => "restored",
+        };
+        let change = json!({
+            "action": action,
+            "trust": trust,
+            "tier_before": before.tiers.declared,
+            "tier_after": after.tiers.declared,
+            "fingerprint_before": before.fingerprint,
+            "fingerprint_after": after.fingerprint,
+            "difference": readable(before, after),
+        });
+        tracing::warn!(%tool, action, trust = trust.as_str(), "the definition of a tool has changed");
+        let message = Hold::DefinitionChanged.refusal(tool).message;
+        let kept = format!(
+            "The server of '{tool}' lowered its tier; the stricter one stays in force until the \
+             operator has approved the change with `mcpproxy upstream approve {} {}`",
+            tool.server(),
+            tool.tool()
+        );
+        let code = Code::ToolQuarantined.as_str();
+        let outcome = match action {
+            "held" => Outcome::Blocked {
+                code,
+                message: &message,
+            },
+            "tier_held" => Outcome::Blocked {
+                code,
+                message: &kept,
+            },
+            _ => Outcome::Success,
+        };
+        self.record_change(
+            tool.server(),
+            Some(tool.tool()),
+            Source::Api,
+            &change,
+            outcome,
+        )
+        .await;
+    }
+
+    /// Whether a tool with these tiers would be open to a lane that was closed to it before.
+    fn lowers(&self, tool: &ToolId, before: PinnedTiers, after: PinnedTiers) -> bool {
+        let config = self.config.load();
+        let unannotated = config.intent_declaration.unannotated;
+        let facts = TierFacts {
+            override_tier: None,
+            declared: after.declared,
+            audited: Some(after.audited),
+            distrusted: config.distrust.matches(tool.server()),
+            pinned: None,
+        };
+        let pinned = TierFacts {
+            pinned: Some(before),
+            ..facts
+        };
+        EffectiveTier::resolve(&facts, unannotated) != EffectiveTier::resolve(&pinned, unannotated)
+    }
+
+    fn known_of(&self, server: &ServerName) -> BTreeMap<ToolName, Known> {
+        let catalog = self.catalog();
+        let tools = catalog.tools_of(server);
+        tools
+            .map(|entry| (entry.tool.id.tool().clone(), self.known(entry.tool)))
+            .collect()
+    }
+
+    fn tool_drift(&self, name: &ToolName, known: &Known, pin: Option<&Pin>) -> ToolDrift {
+        let announced = known.announced();
+        let standing = self.standing(announced.tool);
+        ToolDrift {
+            name: name.clone(),
+            hold: standing.hold,
+            reason: standing.reason(),
+            fingerprint: Some(known.fingerprint),
+            pinned_fingerprint: pin.map(|pin| pin.fingerprint),
+            announced_tier: announced.tiers().declared,
+            pinned_tier: pin.and_then(|pin| pin.tiers.declared),
+            difference: pin
+                .map(|pin| difference(&pin.definition, &announced.tool.raw))
+                .unwrap_or_default(),
+        }
+    }
+
+    async fn record_approval(&self, approved: &ServerDrift, approval: &Approval<'_>) {
+        let server = approval.server;
+        if approved.quarantined {
+            let change = json!({"action": "approved"});
+            self.record_change(server, None, approval.source, &change, Outcome::Success)
+                .await;
+        }
+        for tool in &approved.tools {
+            let change = json!({
+                "action": "approved",
+                "hold": tool.hold,
+                "tier_before": tool.pinned_tier,
+                "tier_after": tool.announced_tier,
+                "fingerprint_before": tool.pinned_fingerprint,
+                "fingerprint_after": tool.fingerprint,
+                "difference": &tool.difference,
+            });
+            let name = Some(&tool.name);
+            self.record_change(server, name, approval.source, &change, Outcome::Success)
+                .await;
+        }
+    }
+
+    async fn record_change(
+        &self,
+        server: &ServerName,
+        tool: Option<&ToolName>,
+        source: Source,
+        change: &Value,
+        outcome: Outcome<'_>,
+    ) {
+        let change = change.to_string();
+        let start = Start {
+            server_name: Some(server.as_str()),
+            tool_name: tool.map(ToolName::as_str),
+            arguments: Some(&change),
+            ..Start::new(RecordType::QuarantineChange, source)
+        };
+        let end = End::new(outcome, Duration::ZERO);
+        if let Err(error) = self.activity.record(start, end, Durability::Written).await {
+            tracing::error!(%error, %server, "a change of pins is not recorded");
+        }
+    }
+}
+
+impl ToolDrift {
+    /// A tool that is in quarantine and not announced.
+    fn absent(name: &ToolName, pin: &Pin) -> Self {
+        Self {
+            name: name.clone(),
+            hold: Some(Hold::Quarantined),
+            reason: format!("The tool is {} and not announced now.", Hold::Quarantined),
+            fingerprint: None,
+            pinned_fingerprint: Some(pin.fingerprint),
+            announced_tier: None,
+            pinned_tier: pin.tiers.declared,
+            difference: Vec::new(),
+        }
+    }
+}
+
+fn readable(before: &Remembered, after: &Remembered) -> Vec<DifferenceLine> {
+    difference(&before.definition, &after.definition)
+}

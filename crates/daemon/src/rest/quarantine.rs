@@ -1,0 +1,171 @@
+//! `/servers/{name}/drift`, `/approve` and `/quarantine`: tools that changed, and the operator's
+//! word on them.
+
+use std::collections::BTreeMap;
+
+use activity::Source;
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Extension, State};
+use axum::http::StatusCode;
+use catalog::Fingerprint;
+use policy::{ServerName, ToolName};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::extract::Segment;
+use super::servers::unknown_server;
+use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
+use crate::engine::{Approval, QuarantineError, ServerDrift};
+use crate::http::{AppState, Principal};
+
+/// Which tools are meant; all, if none is named.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolsBody {
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    tools: Vec<ToolName>,
+    /// The fingerprints of the definitions that were looked at. A tool that has changed since is
+    /// not approved.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<String, String>)]
+    seen: BTreeMap<ToolName, Fingerprint>,
+}
+
+type Body = Result<Json<ToolsBody>, JsonRejection>;
+
+/// Shows what waits for approval on an upstream.
+#[utoipa::path(
+    get,
+    path = "/api/v1/servers/{name}/drift",
+    tag = "servers",
+    params(("name" = String, Path, description = "The name of a server")),
+    responses(
+        (status = 200, description = "What waits.", body = Answer<ServerDrift>),
+        (status = 400, description = "The path is not UTF-8.", body = ErrorBody),
+        (status = 404, description = "There is no such server.", body = ErrorBody),
+    ),
+)]
+pub(super) async fn show(
+    State(state): State<AppState>,
+    Segment(name): Segment,
+) -> ApiResult<ServerDrift> {
+    let server = known_server(&state, &name)?;
+    Ok(Data(state.engine.drift(&server)))
+}
+
+/// Approves tools as they are announced now, and ends their quarantine.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers/{name}/approve",
+    tag = "servers",
+    params(("name" = String, Path, description = "The name of a server")),
+    request_body = Option<ToolsBody>,
+    responses(
+        (status = 200, description = "What waits now.", body = Answer<ServerDrift>),
+        (status = 400, description = "The body is not valid.", body = ErrorBody),
+        (status = 404, description = "There is no such server or tool.", body = ErrorBody),
+        (status = 409, description = "A tool is not announced, or not as it was looked at.", body = ErrorBody),
+        (status = 500, description = "The pins cannot be written; nothing was changed.", body = ErrorBody),
+    ),
+)]
+pub(super) async fn approve(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Segment(name): Segment,
+    body: Body,
+) -> ApiResult<ServerDrift> {
+    let server = known_server(&state, &name)?;
+    let body = read(body)?;
+    let approval = Approval {
+        server: &server,
+        tools: &body.tools,
+        seen: &body.seen,
+        source: source(principal),
+    };
+    Ok(Data(state.engine.approve(&approval).await?))
+}
+
+/// Keeps tools of an upstream, or the whole of it, from being called until they are approved.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers/{name}/quarantine",
+    tag = "servers",
+    params(("name" = String, Path, description = "The name of a server")),
+    request_body = Option<ToolsBody>,
+    responses(
+        (status = 200, description = "What waits now.", body = Answer<ServerDrift>),
+        (status = 400, description = "The body is not valid.", body = ErrorBody),
+        (status = 404, description = "There is no such server or tool.", body = ErrorBody),
+        (status = 409, description = "A tool is not announced, or not as it was looked at.", body = ErrorBody),
+        (status = 500, description = "The pins cannot be written; nothing was changed.", body = ErrorBody),
+    ),
+)]
+pub(super) async fn quarantine(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Segment(name): Segment,
+    body: Body,
+) -> ApiResult<ServerDrift> {
+    let server = known_server(&state, &name)?;
+    let tools = read(body)?.tools;
+    let marked = state
+        .engine
+        .quarantine(&server, &tools, source(principal))
+        .await?;
+    Ok(Data(marked))
+}
+
+fn read(body: Body) -> Result<ToolsBody, ApiError> {
+    match body {
+        Ok(Json(body)) => Ok(body),
+        // Without a body everything is meant.
+        Err(JsonRejection::MissingJsonContentType(_)) => Ok(ToolsBody::default()),
+        Err(error) => Err(ApiError::bad_request(error.body_text())
+            .hint("send {\"tools\": [\"name\", …]}, or {} for all of them")),
+    }
+}
+
+fn known_server(state: &AppState, name: &str) -> Result<ServerName, ApiError> {
+    let server = name.parse().ok();
+    server
+        .filter(|server| state.engine.fleet().get(server).is_some())
+        .ok_or_else(|| unknown_server(&state.engine, name))
+}
+
+fn source(principal: Principal) -> Source {
+    match principal {
+        Principal::Owner => Source::Cli,
+        Principal::KeyHolder | Principal::Anonymous => Source::Api,
+    }
+}
+
+impl From<QuarantineError> for ApiError {
+    fn from(error: QuarantineError) -> Self {
+        let message = error.to_string();
+        let conflict = |code| Self::new(StatusCode::CONFLICT, code, message.clone());
+        match error {
+            QuarantineError::UnknownTool(server, _) => Self::not_found(message).hint(format!(
+                "list its tools with `mcpproxy tools list --server {server}`"
+            )),
+            QuarantineError::NotAnnounced(server, _) => conflict("NOT_ANNOUNCED").hint(format!(
+                "see whether '{server}' is connected, and try again then"
+            )),
+            QuarantineError::WholeServer(server) => {
+                conflict("SERVER_QUARANTINED").hint(format!("mcpproxy upstream approve {server}"))
+            }
+            QuarantineError::ChangedMeanwhile(tool) => conflict("CHANGED_MEANWHILE").hint(format!(
+                "look at it again with `mcpproxy upstream diff {} {}`",
+                tool.server(),
+                tool.tool()
+            )),
+            QuarantineError::NotSaved(error) => {
+                let cause = std::error::Error::source(&error);
+                let cause = cause.map_or_else(|| error.to_string(), ToString::to_string);
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "PINS_NOT_SAVED", message)
+                    .hint(format!("{error}: {cause}"))
+            }
+        }
+    }
+}
