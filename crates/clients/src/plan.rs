@@ -8,6 +8,7 @@ use similar::TextDiff;
 use crate::adapter::FileEdits;
 use crate::client::Client;
 use crate::document::Syntax;
+use crate::door::KEY_VARIABLE;
 use crate::edit::Reversal;
 use crate::error::ClientFileError;
 use crate::file;
@@ -183,7 +184,8 @@ fn collect_secrets(value: &Value, inside: bool, secrets: &mut Vec<String>) {
     const CONTAINERS: [&str; 4] = ["env", "headers", "http_headers", "requestInit"];
     const WORDS: [&str; 5] = ["key", "token", "secret", "password", "credential"];
     match value {
-        Value::String(text) if inside => secrets.push(text.clone()),
+        // A reference to our own key gives nothing away.
+        Value::String(text) if inside && !text.contains(KEY_VARIABLE) => secrets.push(text.clone()),
         Value::Array(elements) => {
             for element in elements {
                 collect_secrets(element, inside, secrets);

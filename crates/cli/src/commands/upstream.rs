@@ -1,5 +1,6 @@
 //! `mcpproxy upstream …`: the servers behind the proxy.
 
+mod import;
 mod list;
 
 use config::Settings;
@@ -14,6 +15,7 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Outcome {
     match command {
+        UpstreamCommand::Import(args) => import::run(&args, settings, printer),
         UpstreamCommand::List => list::run(settings, printer).await,
     }
 }

@@ -10,6 +10,12 @@ mod cli_call;
 #[cfg(test)]
 mod cli_config;
 #[cfg(test)]
+mod cli_connect;
+#[cfg(test)]
+mod cli_doctor;
+#[cfg(test)]
+mod cli_terminal;
+#[cfg(test)]
 mod cli_tools;
 #[cfg(test)]
 mod cli_upstream;
