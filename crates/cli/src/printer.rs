@@ -87,6 +87,10 @@ impl Printer {
             }
             Format::Table | Format::Json => format!("{value:#}\n"),
         };
+        let text = match self.format {
+            Format::Yaml => escape::yaml(&text),
+            Format::Table | Format::Json | Format::Jsonl => escape::json(&text),
+        };
         write(&mut io::stdout().lock(), &text);
     }
 

@@ -22,18 +22,20 @@ pub(crate) async fn run(args: DoctorArgs, settings: &Settings, printer: &Printer
     let mut report = Report::default();
     let config = files::check_config(settings, &mut report);
     let valid = config.is_some();
-    let config = config.unwrap_or_default();
+    let mut config = config.unwrap_or_default();
     let data_dir = settings.data_dir(&config);
     // Modes first: whatever opens the data directory later closes it to others.
     files::check_data_dir(&data_dir, &mut report);
     files::check_disk(&data_dir, &mut report);
     let running = service::check(settings, &config, &mut report).await;
     if valid {
-        check_inside(settings, &config, running, &mut report).await;
+        check_inside(settings, &config, running.is_some(), &mut report).await;
     } else {
         report.skipped(Area::Store, "the config is not valid");
         report.skipped(Area::Server, "the config is not valid");
     }
+    // Clients have to lead to where the daemon is, not to where it would be.
+    config.listen = running.unwrap_or(config.listen);
     client_files::check(&config, &mut report)?;
     Ok(report.print(printer))
 }

@@ -14,7 +14,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const COLUMNS: u16 = 70;
 
 /// What a command shows on a terminal of this width, after `answer` was typed.
-async fn on_terminal(
+pub(crate) async fn on_terminal(
     home: &Home,
     arguments: &[&str],
     environment: &[(&str, &str)],

@@ -14,6 +14,8 @@ mod cli_connect;
 #[cfg(test)]
 mod cli_doctor;
 #[cfg(test)]
+mod cli_hostile;
+#[cfg(test)]
 mod cli_terminal;
 #[cfg(test)]
 mod cli_tools;
@@ -37,6 +39,8 @@ mod processes;
 mod protocol;
 #[cfg(test)]
 mod read_cache;
+#[cfg(test)]
+mod readme;
 #[cfg(test)]
 mod real_peers;
 #[cfg(test)]

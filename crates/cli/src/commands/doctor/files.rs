@@ -48,7 +48,11 @@ pub(super) fn check_config(settings: &Settings, report: &mut Report) -> Option<C
                 report.fine(
                     Area::Config,
                     None,
-                    format!("{} ({servers} servers)", file.display()),
+                    format!(
+                        "{} ({servers} server{})",
+                        file.display(),
+                        if servers == 1 { "" } else { "s" }
+                    ),
                 );
             }
             Some(loaded.config)

@@ -23,18 +23,22 @@ const TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 /// This program did not exist before.
 const EARLIEST: &str = "2025-06-01T00:00:00Z";
 
-/// Says whether a daemon runs.
-pub(super) async fn check(settings: &Settings, config: &Config, report: &mut Report) -> bool {
+/// Says where the daemon listens, if one runs.
+pub(super) async fn check(
+    settings: &Settings,
+    config: &Config,
+    report: &mut Report,
+) -> Option<SocketAddr> {
     let socket = DataDir::socket(&settings.data_dir(config));
     let running = UnixStream::connect(&socket).await.is_ok();
     check_socket(&socket, running, report);
-    if running {
-        check_running(settings, report).await;
-    } else {
-        check_free(config.listen, report).await;
-    }
     check_clock(report);
-    running
+    if running {
+        let address = check_running(settings, report).await;
+        return Some(address.unwrap_or(config.listen));
+    }
+    check_free(config.listen, report).await;
+    None
 }
 
 fn check_socket(socket: &Path, running: bool, report: &mut Report) {
@@ -70,7 +74,7 @@ fn check_socket(socket: &Path, running: bool, report: &mut Report) {
 }
 
 /// A daemon that runs has to answer on both of its doors.
-async fn check_running(settings: &Settings, report: &mut Report) {
+async fn check_running(settings: &Settings, report: &mut Report) -> Option<SocketAddr> {
     let status = async {
         let api = Api::daemon(settings).await?;
         parse(&api.get("/status").await?)
@@ -86,7 +90,7 @@ async fn check_running(settings: &Settings, report: &mut Report) {
                 cause,
                 "mcpproxy serve",
             );
-            return;
+            return None;
         }
         Err(_) => {
             let cause = "the daemon takes connections and does not answer";
@@ -97,7 +101,7 @@ async fn check_running(settings: &Settings, report: &mut Report) {
                 cause,
                 "mcpproxy serve",
             );
-            return;
+            return None;
         }
     };
     let listen = status["listen"].as_str().unwrap_or_default();
@@ -117,6 +121,7 @@ async fn check_running(settings: &Settings, report: &mut Report) {
             format!("curl -v http://{listen}/healthz"),
         );
     }
+    listen.parse().ok()
 }
 
 /// Without a daemon, the port has to be free for one.
