@@ -18,6 +18,7 @@ mod places;
 mod plan;
 mod receipt;
 mod references;
+mod secrets;
 mod servers;
 mod undo;
 
@@ -31,6 +32,7 @@ pub use permissions::{OWN_TOOLS, Permissions, Verdict, permissions};
 pub use places::{Places, Platform};
 pub use plan::{FileChange, Plan};
 pub use receipt::Receipts;
+pub use secrets::is_secret_option;
 pub use servers::{Found, Obstacle, OwnAddress, Scope, Survey, survey};
 pub use undo::undo;
 

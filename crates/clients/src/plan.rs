@@ -2,17 +2,16 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
 use similar::TextDiff;
 
 use crate::adapter::FileEdits;
 use crate::client::Client;
 use crate::document::Syntax;
-use crate::door::KEY_VARIABLE;
 use crate::edit::Reversal;
 use crate::error::ClientFileError;
 use crate::file;
 use crate::receipt::{Entry, Receipt, Receipts};
+use crate::secrets;
 
 /// Lines shown around a change.
 const CONTEXT: usize = 2;
@@ -137,13 +136,13 @@ impl FileChange {
 
     /// Values in the file that are nobody's business, to be masked where the change is shown.
     pub fn secrets(&self) -> Vec<String> {
-        let mut secrets = Vec::new();
+        let mut found = Vec::new();
         for text in [&self.before, &self.after].into_iter().flatten() {
             if let Ok(document) = file::parse(&self.path, self.syntax, text) {
-                collect_secrets(&document.value(), false, &mut secrets);
+                secrets::collect(&document.value(), &mut found);
             }
         }
-        secrets
+        found
     }
 
     /// Writes down what takes this change back, together with what was done earlier.
@@ -176,29 +175,5 @@ impl FileChange {
             reversals: self.reversals.clone(),
         });
         Ok(backup)
-    }
-}
-
-/// Texts under `env` and `headers`, and those whose name says what they are.
-fn collect_secrets(value: &Value, inside: bool, secrets: &mut Vec<String>) {
-    const CONTAINERS: [&str; 4] = ["env", "headers", "http_headers", "requestInit"];
-    const WORDS: [&str; 5] = ["key", "token", "secret", "password", "credential"];
-    match value {
-        // A reference to our own key gives nothing away.
-        Value::String(text) if inside && !text.contains(KEY_VARIABLE) => secrets.push(text.clone()),
-        Value::Array(elements) => {
-            for element in elements {
-                collect_secrets(element, inside, secrets);
-            }
-        }
-        Value::Object(members) => {
-            for (name, value) in members {
-                let lower = name.to_lowercase();
-                let secret = WORDS.iter().any(|word| lower.contains(word));
-                let inside = inside || secret || CONTAINERS.contains(&name.as_str());
-                collect_secrets(value, inside, secrets);
-            }
-        }
-        _ => {}
     }
 }

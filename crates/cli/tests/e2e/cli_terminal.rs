@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::home;
 
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 const COLUMNS: u16 = 70;
 
 /// What a command shows on a terminal of this width, after `answer` was typed.

@@ -16,6 +16,8 @@ mod cli_doctor;
 #[cfg(test)]
 mod cli_hostile;
 #[cfg(test)]
+mod cli_snapshots;
+#[cfg(test)]
 mod cli_terminal;
 #[cfg(test)]
 mod cli_tools;

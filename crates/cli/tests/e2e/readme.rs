@@ -99,7 +99,21 @@ async fn serve(home: &Home) -> (Child, String) {
     (child, shown)
 }
 
-/// Spaces do not count, the daemon's address is the README's, and the home directory is `~`.
+/// Neither the width of a column nor the value of a number is what the README is about.
+fn plain(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut plain = String::new();
+    for letter in words.join(" ").chars() {
+        match letter {
+            '0'..='9' if plain.ends_with('0') => {}
+            '0'..='9' => plain.push('0'),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// The daemon's address is the README's, and the home directory is `~`.
 fn normal(text: &str, home: &Home, address: &str) -> String {
     let text = text.replace(home.path().to_str().unwrap(), "~");
     let text = if address.is_empty() {
@@ -107,12 +121,12 @@ fn normal(text: &str, home: &Home, address: &str) -> String {
     } else {
         text.replace(address, ADDRESS)
     };
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    plain(&text)
 }
 
 /// Whether a line of the README is in the output; `…` stands for anything.
 fn is_shown(line: &str, output: &[String]) -> bool {
-    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = plain(line);
     let parts: Vec<&str> = line.split('…').map(str::trim).collect();
     output.iter().any(|shown| {
         let mut rest = shown.as_str();

@@ -138,19 +138,19 @@ fn verdict(rules: &[Value], tool: OwnTool) -> Verdict {
 }
 
 fn speaks_of_us(rule: &Value) -> bool {
-    let named = |name: &Value| name == SERVER_NAME || name == "*";
+    let is_it = |name: &Value| name == SERVER_NAME || name == "*";
     match &rule["mcpName"] {
-        Value::Array(names) => names.iter().any(named),
-        name => named(name),
+        Value::Array(names) => names.iter().any(is_it),
+        name => is_it(name),
     }
 }
 
 fn fits(rule: &Value, tool: OwnTool) -> bool {
-    let named = |name: &Value| name == tool.name || name == "*";
+    let is_it = |name: &Value| name == tool.name || name == "*";
     let by_name = match &rule["toolName"] {
         Value::Null => true,
-        Value::Array(names) => names.iter().any(named),
-        name => named(name),
+        Value::Array(names) => names.iter().any(is_it),
+        name => is_it(name),
     };
     let by_hints = match &rule["toolAnnotations"]["readOnlyHint"] {
         Value::Bool(reads) => *reads == tool.reads,

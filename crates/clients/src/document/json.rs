@@ -88,20 +88,16 @@ impl JsonDocument {
             return Err(wrong_kind(path, A_LIST));
         };
         let object = self.object_or_new(above)?;
-        match member(&object, last, path)? {
-            Some(member) => {
-                let array = member.array_value();
-                array
-                    .ok_or_else(|| wrong_kind(path, A_LIST))?
-                    .append(input(value));
-            }
-            None => {
-                object.append(last, CstInputValue::Array(Vec::new()));
-                // Appended apart, so that the list is laid out with one element per line.
-                if let Some(array) = object.array_value(last) {
-                    array.ensure_multiline();
-                    array.append(input(value));
-                }
+        if let Some(member) = member(&object, last, path)? {
+            let array = member.array_value();
+            let array = array.ok_or_else(|| wrong_kind(path, A_LIST))?;
+            array.append(input(value));
+        } else {
+            object.append(last, CstInputValue::Array(Vec::new()));
+            // Appended apart, so that the list is laid out with one element per line.
+            if let Some(array) = object.array_value(last) {
+                array.ensure_multiline();
+                array.append(input(value));
             }
         }
         Ok(())

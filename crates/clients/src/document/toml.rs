@@ -71,8 +71,8 @@ impl TomlDocument {
             Value::Object(_) => Item::ArrayOfTables(ArrayOfTables::new()),
             _ => Item::Value(Array::new().into()),
         };
-        let list = parent.table.entry(last).or_insert_with(new);
-        match (list, value) {
+        let elements = parent.table.entry(last).or_insert_with(new);
+        match (elements, value) {
             (Item::ArrayOfTables(tables), Value::Object(members)) => tables.push(to_table(members)),
             (Item::Value(toml_edit::Value::Array(array)), value) => array.push(to_value(value)),
             _ => return Err(wrong_kind(path, A_LIST)),

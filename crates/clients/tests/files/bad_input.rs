@@ -129,10 +129,19 @@ fn secrets_near_a_change_are_known_to_be_masked() {
     let home = Home::new();
     home.write(
         ".cursor/mcp.json",
-        "{\"mcpServers\": {\"a\": {\"env\": {\"X\": \"canary-one\"}}}, \"apiKey\": \"canary-two\"}",
+        r#"{"apiKey": "canary-1", "mcpServers": {
+            "a": {"env": {"X": "canary-2"}, "args": ["--token", "canary-3", "--api-key=canary-4"]},
+            "b": {"url": "https://user:canary-5@host/mcp?k=canary-6&canary-7", "headers": {"H": "canary-8"}}
+        }}"#,
     );
     let plan = connect(Client::Cursor, &home.places, &http(), Approval::AsItIs).unwrap();
     let secrets = plan.changes[0].secrets();
-    assert!(secrets.contains(&"canary-one".to_owned()), "{secrets:?}");
-    assert!(secrets.contains(&"canary-two".to_owned()), "{secrets:?}");
+    for number in 1..=8 {
+        let canary = format!("canary-{number}");
+        assert!(secrets.contains(&canary), "{canary}: {secrets:?}");
+    }
+    assert!(
+        !secrets.iter().any(|it| it.contains("127.0.0.1")),
+        "{secrets:?}"
+    );
 }

@@ -65,7 +65,7 @@ pub(super) async fn check(api: &Api, config: &Config, report: &mut Report) {
 fn obvious(server: &ServerConfig) -> Option<(&'static str, String, String)> {
     let environment = |name: &str| std::env::var(name).ok();
     if let Err(error) = server.resolve(&environment) {
-        let fix = format!("${{EDITOR:-vi}} \"$(mcpproxy config path)\"");
+        let fix = "${EDITOR:-vi} \"$(mcpproxy config path)\"".to_owned();
         return Some(("SERVER_VARIABLE_MISSING", error.to_string(), fix));
     }
     let Transport::Stdio { command, .. } = &server.transport else {

@@ -57,9 +57,7 @@ fn check_socket(socket: &Path, running: bool, report: &mut Report) {
         }
         (true, found) => {
             let mode = found.map_or(0, |found| found.permissions().mode() & 0o777);
-            if mode & 0o077 == 0 {
-                report.fine(Area::Socket, None, socket.display().to_string());
-            } else {
+            if mode & 0o077 != 0 {
                 let cause = format!("{} is open to others, mode {mode:o}", socket.display());
                 report.problem(
                     Area::Socket,
@@ -68,6 +66,8 @@ fn check_socket(socket: &Path, running: bool, report: &mut Report) {
                     cause,
                     format!("chmod 600 {}", quoted(socket)),
                 );
+            } else {
+                report.fine(Area::Socket, None, socket.display().to_string());
             }
         }
     }

@@ -19,9 +19,6 @@ use crate::{consent, escape};
 
 const EMPTY_CONFIG: &str = "{\n  \"mcpServers\": {}\n}\n";
 
-/// Words in the names of options whose value is a secret.
-const SECRET_WORDS: [&str; 5] = ["key", "token", "secret", "password", "header"];
-
 pub(super) fn run(args: &ImportArgs, settings: &Settings, printer: &Printer) -> Outcome {
     let from: Result<Vec<Client>, Failure> = args.from.iter().map(|it| parse_client(it)).collect();
     let mut from = from?;
@@ -178,7 +175,7 @@ fn masked_entry(candidate: &Candidate) -> Value {
         ..Config::default()
     };
     let mut entry = config.to_masked_json()["mcpServers"][&name].take();
-    if let Some(args) = entry["args"].as_array_mut() {
+    if let Some(args) = entry.get_mut("args").and_then(Value::as_array_mut) {
         mask_arguments(args);
     }
     entry
@@ -190,8 +187,7 @@ fn mask_arguments(args: &mut [Value]) {
     for arg in args {
         let text = arg.as_str().unwrap_or_default().to_owned();
         let (option, value) = text.split_once('=').unwrap_or((&text, ""));
-        let lower = option.to_lowercase();
-        let is_secret = option.starts_with('-') && SECRET_WORDS.iter().any(|it| lower.contains(it));
+        let is_secret = clients::is_secret_option(option);
         let masked = if secret_follows {
             activity::MASK.to_owned()
         } else if is_secret && !value.is_empty() {
