@@ -1,15 +1,25 @@
 //! The command line: clap types and nothing else.
 
+mod completions;
+mod connect;
+mod doctor;
+mod examples;
 mod upstream;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 use jiff::Timestamp;
 use policy::{DataSensitivity, OperationType, Tier};
 
+pub(crate) use self::completions::{CompletionShell, CompletionsArgs};
+pub(crate) use self::connect::{ApproveLane, ConnectArgs, Consent, ImportArgs};
+pub(crate) use self::doctor::{DoctorArgs, DoctorCommand};
+pub(crate) use self::examples::command;
 pub(crate) use self::upstream::{AddArgs, ToolSelection, UpstreamCommand};
+use crate::completion;
 use crate::printer::Format;
 use crate::time::parse_time;
 
@@ -81,9 +91,18 @@ pub(crate) enum Command {
     /// Manage the MCP servers behind mcpproxy
     #[command(subcommand)]
     Upstream(UpstreamCommand),
+    /// Put mcpproxy into the config of a client, or take it out
+    #[command(after_help = connect::CONNECT_EXAMPLES)]
+    Connect(ConnectArgs),
+    /// Find out what is wrong, and what repairs it
+    #[command(after_help = doctor::DOCTOR_EXAMPLES)]
+    Doctor(DoctorArgs),
     /// Look at the config file
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print a script that lets a shell complete commands, servers and tools
+    #[command(after_help = completions::COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
     /// Show what the daemon is doing
     Status,
     /// Run the built-in demo server, which keeps notes, on stdin and stdout
@@ -122,7 +141,8 @@ pub(crate) struct CallArgs {
     #[arg(
         value_name = "SERVER:TOOL",
         required_unless_present = "tool_name",
-        conflicts_with = "tool_name"
+        conflicts_with = "tool_name",
+        add = ArgValueCompleter::new(completion::tools)
     )]
     pub tool: Option<String>,
     /// The tool, spelt as an option
@@ -150,7 +170,7 @@ pub(crate) enum ToolsCommand {
     /// List the tools
     List {
         /// Only tools of this server
-        #[arg(long)]
+        #[arg(long, add = ArgValueCompleter::new(completion::servers))]
         server: Option<String>,
         /// Only tools of this lane: read, write or destructive
         #[arg(long, value_parser = |text: &str| text.parse::<OperationType>())]
@@ -165,7 +185,7 @@ pub(crate) enum ToolsCommand {
               value_parser = clap::value_parser!(u8).range(1..=50))]
         limit: u8,
         /// Only tools of this server
-        #[arg(long)]
+        #[arg(long, add = ArgValueCompleter::new(completion::servers))]
         server: Option<String>,
         /// Only tools of this lane: read, write or destructive
         #[arg(long, value_parser = |text: &str| text.parse::<OperationType>())]
@@ -176,7 +196,7 @@ pub(crate) enum ToolsCommand {
     },
     /// Show all about one tool
     Show {
-        #[arg(value_name = "SERVER:TOOL")]
+        #[arg(value_name = "SERVER:TOOL", add = ArgValueCompleter::new(completion::tools))]
         tool: String,
     },
     /// Say yourself what tools do
@@ -188,7 +208,7 @@ pub(crate) enum ToolsCommand {
 pub(crate) enum OverrideCommand {
     /// Set the tier of a tool or of a pattern such as github:delete_*
     Set {
-        #[arg(value_name = "PATTERN")]
+        #[arg(value_name = "PATTERN", add = ArgValueCompleter::new(completion::tools))]
         pattern: String,
         /// read_only, write, soft_delete or destructive
         #[arg(value_parser = |text: &str| text.parse::<Tier>())]
@@ -198,7 +218,7 @@ pub(crate) enum OverrideCommand {
     List,
     /// Remove an override
     Clear {
-        #[arg(value_name = "PATTERN")]
+        #[arg(value_name = "PATTERN", add = ArgValueCompleter::new(completion::tools))]
         pattern: String,
     },
 }
@@ -206,7 +226,11 @@ pub(crate) enum OverrideCommand {
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
     /// Only this server of the config
-    #[arg(long, conflicts_with_all = ["url", "tools", "command"])]
+    #[arg(
+        long,
+        conflicts_with_all = ["url", "tools", "command"],
+        add = ArgValueCompleter::new(completion::servers)
+    )]
     pub server: Option<String>,
     /// A server that is not in the config
     #[arg(long, conflicts_with_all = ["tools", "command"])]
@@ -311,7 +335,7 @@ pub(crate) struct ActivityFilter {
     #[arg(long = "type", value_name = "TYPE")]
     pub record_type: Option<String>,
     /// Only this server
-    #[arg(long)]
+    #[arg(long, add = ArgValueCompleter::new(completion::servers))]
     pub server: Option<String>,
     /// Only this tool
     #[arg(long)]
@@ -383,12 +407,10 @@ pub(crate) enum ConfigCommand {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

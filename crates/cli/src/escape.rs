@@ -18,6 +18,38 @@ pub(crate) fn lines(text: &str) -> String {
     })
 }
 
+/// JSON that means the same and shows nothing to a terminal that acts or hides. Outside of
+/// strings there is nothing to escape, and inside of them an escape is the character.
+pub(crate) fn json(text: &str) -> String {
+    data(text, |safe, character| {
+        let mut units = [0; 2];
+        for unit in character.encode_utf16(&mut units) {
+            // Writing to a String cannot fail.
+            let _ = write!(safe, "\\u{unit:04x}");
+        }
+    })
+}
+
+/// The same for our YAML, which quotes such strings as JSON does but has no surrogates.
+pub(crate) fn yaml(text: &str) -> String {
+    data(text, |safe, character| {
+        let _ = write!(safe, "\\U{:08x}", u32::from(character));
+    })
+}
+
+fn data(text: &str, write_escape: impl Fn(&mut String, char)) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        let acts = character.is_control() && character != '\n';
+        if acts || is_invisible(character) {
+            write_escape(&mut safe, character);
+        } else {
+            safe.push(character);
+        }
+    }
+    safe
+}
+
 fn escape(text: &str, keep: impl Fn(char) -> Option<char>) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -58,6 +90,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn json_means_the_same_and_hides_nothing(text in any::<String>()) {
+            let hostile = format!("{text}\u{202e}\u{9b}\u{e0041}");
+            let value = serde_json::json!({ &hostile: [&hostile] });
+            let safe = json(&format!("{value:#}"));
+            prop_assert!(!safe.chars().any(|it| it != '\n' && (it.is_control() || is_invisible(it))));
+            prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), value);
+        }
+
         #[test]
         fn nothing_that_acts_is_left(text in any::<String>()) {
             let safe = line(&text);

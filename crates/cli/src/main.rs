@@ -3,6 +3,8 @@
 mod api;
 mod args;
 mod commands;
+mod completion;
+mod consent;
 mod escape;
 mod exit;
 mod printer;
@@ -14,7 +16,7 @@ mod yaml;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Cli, Command};
@@ -22,7 +24,15 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    match completion::answer_shell() {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => {}
+        Err(error) => error.exit(),
+    }
+    let cli = match Cli::from_arg_matches(&args::command().get_matches()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     // The guardian of a child comes before everything that starts threads.
     if let Command::Guard {
         daemon,
@@ -62,7 +72,15 @@ async fn run(cli: Cli) -> Outcome {
         Command::Audit(args) => commands::audit::run(args, &settings, &printer).await,
         Command::Activity(command) => commands::activity::run(command, &settings, &printer).await,
         Command::Upstream(command) => commands::upstream::run(command, &settings, &printer).await,
+        Command::Connect(args) => {
+            commands::connect::run(args, &cli.global, &settings, &printer).await
+        }
+        Command::Doctor(args) => commands::doctor::run(args, &settings, &printer).await,
         Command::Config(command) => commands::config::run(&command, &settings, &printer),
+        Command::Completions(args) => {
+            printer.text(&completion::script(args.shell)?);
+            Ok(Exit::Ok)
+        }
         Command::Status => commands::status::run(&settings, &printer).await,
         Command::DemoServer { store } => commands::demo_server::run(store).await,
         // Handled before the runtime was started.

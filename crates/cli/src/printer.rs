@@ -87,6 +87,10 @@ impl Printer {
             }
             Format::Table | Format::Json => format!("{value:#}\n"),
         };
+        let text = match self.format {
+            Format::Yaml => escape::yaml(&text),
+            Format::Table | Format::Json | Format::Jsonl => escape::json(&text),
+        };
         write(&mut io::stdout().lock(), &text);
     }
 
@@ -95,6 +99,22 @@ impl Printer {
         if !self.quiet {
             write(&mut io::stderr().lock(), &format!("{text}\n"));
         }
+    }
+
+    /// A question, after which the answer is typed. It is asked however quiet one wants it.
+    #[expect(clippy::unused_self, reason = "whoever prints holds a printer")]
+    pub(crate) fn prompt(&self, question: &str) {
+        write(&mut io::stderr().lock(), question);
+    }
+
+    /// Lines that go and lines that come, coloured where colour is wanted. The text is safe.
+    pub(crate) fn diff(&self, text: &str) {
+        let paint = |line: &str| match line.bytes().next() {
+            Some(b'+') if self.color => format!("\u{1b}[32m{line}\u{1b}[0m\n"),
+            Some(b'-') if self.color => format!("\u{1b}[31m{line}\u{1b}[0m\n"),
+            _ => format!("{line}\n"),
+        };
+        self.text(&text.lines().map(paint).collect::<String>());
     }
 
     /// Whether a person is looking at the results.

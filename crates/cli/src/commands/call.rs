@@ -104,6 +104,10 @@ fn tool_arguments(given: Option<&str>) -> Result<Option<String>, Failure> {
 fn print(result: &RawValue, printer: &Printer) -> Outcome {
     let shown = serde_json::from_str::<ToolResult>(result.get());
     match (printer.format, &shown) {
+        // A person gets the same in escapes, where something in it would act on the terminal.
+        (Format::Json | Format::Jsonl, _) if printer.is_terminal() => {
+            printer.text(&format!("{}\n", escape::json(result.get())));
+        }
         (Format::Json | Format::Jsonl, _) => printer.text(&format!("{}\n", result.get())),
         (Format::Yaml, _) => printer.data(&super::parse(result)?, None),
         (Format::Table, Ok(shown)) => printer.text(&readable(shown)),

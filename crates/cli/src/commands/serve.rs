@@ -74,8 +74,8 @@ fn banner(daemon: &Daemon, config_file: &Path, first_run: bool, servers: usize) 
         "mcpproxy {version} listens on http://{address}/mcp\n\
          config: {config}{note}\n\
          \n\
-         Paste into a client:\n  \
-           claude mcp add --transport http mcpproxy http://{address}/mcp\n\
+         Put it into a client, for example:\n  \
+           mcpproxy connect claude-code --approve read\n\
          or, as JSON:\n  \
            {{\"mcpServers\": {{\"mcpproxy\": {{\"type\": \"http\", \"url\": \"http://{address}/mcp\"}}}}}}\n\
          \n\

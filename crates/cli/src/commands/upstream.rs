@@ -3,6 +3,7 @@
 mod add;
 mod approve;
 mod diff;
+mod import;
 mod list;
 mod logs;
 mod manage;
@@ -21,6 +22,7 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Outcome {
     match command {
+        UpstreamCommand::Import(args) => import::run(&args, settings, printer),
         UpstreamCommand::List => list::run(settings, printer).await,
         UpstreamCommand::Add(args) => add::run(&args, settings, printer).await,
         UpstreamCommand::Remove { name } => manage::remove(&name, settings, printer).await,

@@ -14,6 +14,16 @@ mod cli_call;
 #[cfg(test)]
 mod cli_config;
 #[cfg(test)]
+mod cli_connect;
+#[cfg(test)]
+mod cli_doctor;
+#[cfg(test)]
+mod cli_hostile;
+#[cfg(test)]
+mod cli_snapshots;
+#[cfg(test)]
+mod cli_terminal;
+#[cfg(test)]
 mod cli_tools;
 #[cfg(test)]
 mod cli_upstream;
@@ -45,6 +55,8 @@ mod processes;
 mod protocol;
 #[cfg(test)]
 mod read_cache;
+#[cfg(test)]
+mod readme;
 #[cfg(test)]
 mod real_peers;
 #[cfg(test)]

@@ -1,0 +1,154 @@
+//! Examples at the end of every `--help`, in one table so that they are read and kept together.
+
+use clap::{Command, CommandFactory};
+
+use super::Cli;
+
+/// A command by its path, and what somebody would type.
+const EXAMPLES: [(&str, &[&str]); 25] = [
+    (
+        "serve",
+        &["mcpproxy serve", "mcpproxy serve --listen 127.0.0.1:9000"],
+    ),
+    ("stdio", &["mcpproxy stdio"]),
+    (
+        "call tool-read",
+        &["mcpproxy call tool-read demo:list_notes"],
+    ),
+    (
+        "call tool-write",
+        &["mcpproxy call tool-write demo:create_note --args '{\"title\": \"Hello\"}'"],
+    ),
+    (
+        "call tool-destructive",
+        &["echo '{\"id\": 1}' | mcpproxy call tool-destructive demo:purge_note --args -"],
+    ),
+    (
+        "tools list",
+        &[
+            "mcpproxy tools list --lane write",
+            "mcpproxy tools list -o json",
+        ],
+    ),
+    (
+        "tools search",
+        &["mcpproxy tools search \"find a note\" --limit 5"],
+    ),
+    ("tools show", &["mcpproxy tools show demo:list_notes"]),
+    (
+        "tools override set",
+        &["mcpproxy tools override set 'github:delete_*' destructive"],
+    ),
+    ("tools override list", &["mcpproxy tools override list"]),
+    (
+        "tools override clear",
+        &["mcpproxy tools override clear 'github:delete_*'"],
+    ),
+    (
+        "audit",
+        &[
+            "mcpproxy audit --server demo",
+            "mcpproxy audit --tools saved.json --format sarif",
+        ],
+    ),
+    (
+        "activity list",
+        &[
+            "mcpproxy activity list --intent-type write --since 2h",
+            "mcpproxy activity list -q invoice",
+        ],
+    ),
+    (
+        "activity show",
+        &["mcpproxy activity show 01JD0000000000000000000000"],
+    ),
+    (
+        "activity watch",
+        &["mcpproxy activity watch --status blocked"],
+    ),
+    (
+        "activity summary",
+        &["mcpproxy activity summary --period 7d --by tool"],
+    ),
+    (
+        "activity export",
+        &["mcpproxy activity export --format csv --output calls.csv"],
+    ),
+    ("activity verify", &["mcpproxy activity verify"]),
+    ("upstream list", &["mcpproxy upstream list"]),
+    ("config path", &["mcpproxy config path"]),
+    ("config show", &["mcpproxy config show -o yaml"]),
+    ("config check", &["mcpproxy config check"]),
+    ("config schema", &["mcpproxy config schema > schema.json"]),
+    ("status", &["mcpproxy status -o json"]),
+    ("doctor permissions", &["mcpproxy doctor permissions"]),
+];
+
+/// The command line, with examples.
+pub(crate) fn command() -> Command {
+    with_examples(Cli::command(), "")
+}
+
+fn with_examples(command: Command, path: &str) -> Command {
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|inner| inner.get_name().to_owned())
+        .collect();
+    let command = names.into_iter().fold(command, |command, name| {
+        let path = format!("{path} {name}");
+        command.mut_subcommand(name, |inner| with_examples(inner, path.trim()))
+    });
+    match EXAMPLES.iter().find(|(of, _)| *of == path) {
+        Some((_, lines)) => {
+            let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+            command.after_help(format!("Examples:\n{lines}"))
+        }
+        None => command,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    /// The words of a line as a shell would split them; there are only simple ones here.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.rsplit("| ").next().unwrap_or_default();
+        let line = line.split(" > ").next().unwrap_or_default();
+        let mut words = Vec::new();
+        for (index, part) in line.split(['\'', '"']).enumerate() {
+            // Only whole quoted words are used, and JSON is in single quotes.
+            if index % 2 == 1 {
+                words.push(part.to_owned());
+            } else {
+                words.extend(part.split_whitespace().map(str::to_owned));
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn every_example_is_of_a_command_that_takes_it() {
+        for (path, lines) in EXAMPLES {
+            for line in lines.iter().filter(|line| !line.contains('{')) {
+                let parsed = Cli::try_parse_from(words(line));
+                assert!(parsed.is_ok(), "{path}: {line}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn help_shows_them() {
+        for (path, lines) in EXAMPLES {
+            let mut command = command();
+            let mut found = &mut command;
+            for name in path.split(' ') {
+                found = found.find_subcommand_mut(name).unwrap();
+            }
+            let help = found.render_long_help().to_string();
+            assert!(help.contains(lines[0]), "{path}: {help}");
+        }
+    }
+}

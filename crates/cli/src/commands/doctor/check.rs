@@ -1,0 +1,203 @@
+//! What was looked at, and what came out of it.
+
+use serde_json::{Value, json};
+
+use crate::escape;
+use crate::exit::Exit;
+use crate::printer::{Format, Printer};
+
+/// What a check is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Area {
+    Config,
+    DataDir,
+    Disk,
+    Socket,
+    Port,
+    Clock,
+    Store,
+    Server,
+    Client,
+}
+
+#[derive(Debug)]
+enum Finding {
+    Fine {
+        detail: String,
+    },
+    Skipped {
+        why: String,
+    },
+    /// One cause and one command that repairs it.
+    Problem {
+        code: &'static str,
+        cause: String,
+        fix: String,
+    },
+}
+
+#[derive(Debug)]
+struct Check {
+    area: Area,
+    /// The server or client, where there are several.
+    subject: Option<String>,
+    finding: Finding,
+}
+
+/// All checks, in the order in which they were made.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    checks: Vec<Check>,
+}
+
+impl Area {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::DataDir => "data directory",
+            Self::Disk => "disk",
+            Self::Socket => "socket",
+            Self::Port => "port",
+            Self::Clock => "clock",
+            Self::Store => "activity log",
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn fine(&mut self, area: Area, subject: Option<&str>, detail: impl Into<String>) {
+        let detail = detail.into();
+        self.add(area, subject, Finding::Fine { detail });
+    }
+
+    pub(super) fn skipped(&mut self, area: Area, why: impl Into<String>) {
+        self.add(area, None, Finding::Skipped { why: why.into() });
+    }
+
+    pub(super) fn problem(
+        &mut self,
+        area: Area,
+        code: &'static str,
+        subject: Option<&str>,
+        cause: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        let finding = Finding::Problem {
+            code,
+            cause: cause.into(),
+            fix: fix.into(),
+        };
+        self.add(area, subject, finding);
+    }
+
+    /// Whether nothing was wrong with this so far.
+    pub(super) fn is_fine(&self, area: Area) -> bool {
+        let of_area = |check: &&Check| check.area == area;
+        !self.checks.iter().filter(of_area).any(Check::is_problem)
+    }
+
+    fn add(&mut self, area: Area, subject: Option<&str>, finding: Finding) {
+        self.checks.push(Check {
+            area,
+            subject: subject.map(str::to_owned),
+            finding,
+        });
+    }
+
+    /// Prints everything; the exit code says whether anything is wrong.
+    pub(super) fn print(&self, printer: &Printer) -> Exit {
+        let problems = self
+            .checks
+            .iter()
+            .filter(|check| check.is_problem())
+            .count();
+        if printer.format == Format::Table {
+            let rows = self.checks.iter().map(Check::row);
+            printer.table(&["CHECK", "STATE", "DETAIL"], rows.collect());
+            let fixes: String = self.checks.iter().filter_map(Check::advice).collect();
+            printer.text(&fixes);
+            printer.text(&match problems {
+                0 => "\nall is well\n".to_owned(),
+                1 => "\n1 problem\n".to_owned(),
+                several => format!("\n{several} problems\n"),
+            });
+        } else {
+            let checks: Vec<Value> = self.checks.iter().map(Check::json).collect();
+            let report = json!({"ok": problems == 0, "problems": problems, "checks": checks});
+            printer.data(&report, Some("checks"));
+        }
+        if problems == 0 {
+            Exit::Ok
+        } else {
+            Exit::Failed
+        }
+    }
+}
+
+impl Check {
+    fn is_problem(&self) -> bool {
+        matches!(self.finding, Finding::Problem { .. })
+    }
+
+    fn name(&self) -> String {
+        match &self.subject {
+            Some(subject) => format!("{} {subject}", self.area.as_str()),
+            None => self.area.as_str().to_owned(),
+        }
+    }
+
+    fn row(&self) -> Vec<crate::printer::Entry> {
+        let (state, detail) = match &self.finding {
+            Finding::Fine { detail } => ("ok", detail),
+            Finding::Skipped { why } => ("skipped", why),
+            Finding::Problem { code, cause, .. } => (*code, cause),
+        };
+        vec![self.name().into(), state.into(), detail.clone().into()]
+    }
+
+    /// What to do, below the table: a command must be copied whole.
+    fn advice(&self) -> Option<String> {
+        let Finding::Problem { code, fix, .. } = &self.finding else {
+            return None;
+        };
+        let name = escape::line(&self.name());
+        Some(format!("\n{code} ({name})\n  do: {}\n", escape::line(fix)))
+    }
+
+    fn json(&self) -> Value {
+        let mut value = json!({
+            "check": self.area.as_str().replace(' ', "_"),
+            "subject": self.subject,
+        });
+        match &self.finding {
+            Finding::Fine { detail } => {
+                value["status"] = "ok".into();
+                value["detail"] = detail.as_str().into();
+            }
+            Finding::Skipped { why } => {
+                value["status"] = "skipped".into();
+                value["detail"] = why.as_str().into();
+            }
+            Finding::Problem { code, cause, fix } => {
+                value["status"] = "problem".into();
+                value["code"] = (*code).into();
+                value["cause"] = cause.as_str().into();
+                value["fix"] = fix.as_str().into();
+            }
+        }
+        value
+    }
+}
+
+/// A path as a shell takes it.
+pub(super) fn quoted(path: &std::path::Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-~+".contains(letter);
+    if text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}

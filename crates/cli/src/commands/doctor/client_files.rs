@@ -1,0 +1,102 @@
+//! The configs of clients: whether they parse, lead to us, and ask before something is changed.
+
+use clients::{Client, Permissions, Places, SERVER_NAME};
+use config::{Config, Transport};
+
+use super::check::{Area, Report, quoted};
+use crate::commands::connect::{client_failure, places};
+use crate::exit::Failure;
+
+pub(super) fn check(config: &Config, report: &mut Report) -> Result<(), Failure> {
+    let places = places()?;
+    let mut connected = 0;
+    for client in Client::ALL {
+        match clients::permissions(client, &places) {
+            Ok(found) if found.connected => {
+                connected += 1;
+                check_connected(client, &found, config, &places, report);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let failure = client_failure(&error);
+                let why = failure.why.unwrap_or_default();
+                let file = quoted(&client.main_file(&places));
+                let fix = format!("${{EDITOR:-vi}} {file}");
+                let cause = format!("{}: {why}", failure.what);
+                report.problem(
+                    Area::Client,
+                    "CLIENT_FILE_BROKEN",
+                    Some(client.as_str()),
+                    cause,
+                    fix,
+                );
+            }
+        }
+    }
+    if connected == 0 && report.is_fine(Area::Client) {
+        report.skipped(Area::Client, "none uses mcpproxy; see `mcpproxy connect`");
+    }
+    Ok(())
+}
+
+fn check_connected(
+    client: Client,
+    found: &Permissions,
+    config: &Config,
+    places: &Places,
+    report: &mut Report,
+) {
+    let name = Some(client.as_str());
+    if found.changes_silently() {
+        let cause = "it runs tools that change or delete without asking".to_owned();
+        let fix = format!("mcpproxy connect {client} --approve read");
+        report.problem(Area::Client, "CLIENT_CHANGES_UNASKED", name, cause, fix);
+    }
+    match wrong_door(client, config, places) {
+        Some((code, cause, fix)) => report.problem(Area::Client, code, name, cause, fix),
+        None if found.changes_silently() => {}
+        None => report.fine(Area::Client, name, "uses mcpproxy"),
+    }
+}
+
+/// An entry that leads somewhere else.
+fn wrong_door(
+    client: Client,
+    config: &Config,
+    places: &Places,
+) -> Option<(&'static str, String, String)> {
+    let survey = clients::survey([client], places);
+    let entry = survey
+        .found
+        .into_iter()
+        .find(|found| found.name == SERVER_NAME)?;
+    match entry.server.ok()?.config.transport {
+        Transport::Http { url, .. } => {
+            let port = url::Url::parse(url.written()).ok()?.port_or_known_default();
+            let differs = port != Some(config.listen.port()) && config.listen.port() != 0;
+            differs.then(|| {
+                let cause = format!(
+                    "its address is {url}, and the daemon's is {}",
+                    config.listen
+                );
+                (
+                    "CLIENT_ADDRESS",
+                    cause,
+                    format!("mcpproxy connect {client}"),
+                )
+            })
+        }
+        Transport::Stdio { command, .. } => {
+            let missing = command.written().contains('/')
+                && !std::path::Path::new(command.written()).exists();
+            missing.then(|| {
+                let cause = format!("the program {command} is gone");
+                (
+                    "CLIENT_COMMAND_GONE",
+                    cause,
+                    format!("mcpproxy connect {client} --stdio"),
+                )
+            })
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! `mcpproxy upstream import`: takes over the servers that other clients know.
+//!
+//! Their files are only read. Ours is changed in one step, and a running daemon follows it.
+
+use std::collections::BTreeSet;
+
+use activity::Redactor;
+use clients::{Candidate, Client, ImportVerdict, OwnAddress};
+use config::{Config, Document, SaveError, ServerConfig, Settings};
+use policy::ServerName;
+use serde_json::{Value, json};
+
+use crate::args::ImportArgs;
+use crate::commands::connect::{client_failure, parse_client, places};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::printer::{Entry, Format, Printer};
+use crate::settings::config_failure;
+use crate::{consent, escape};
+
+const EMPTY_CONFIG: &str = "{\n  \"mcpServers\": {}\n}\n";
+
+pub(super) fn run(args: &ImportArgs, settings: &Settings, printer: &Printer) -> Outcome {
+    let from: Result<Vec<Client>, Failure> = args.from.iter().map(|it| parse_client(it)).collect();
+    let mut from = from?;
+    if from.is_empty() {
+        from = Client::ALL.to_vec();
+    }
+    let config = crate::settings::load(settings)?.config;
+    let own = OwnAddress {
+        listen: config.listen,
+        program: std::env::current_exe().ok(),
+    };
+    let survey = clients::survey(from, &places()?);
+    for (client, error) in &survey.failures {
+        let failure = client_failure(error);
+        let why = failure.why.unwrap_or_default();
+        let text = format!("warning: {}: {}: {why}", client.title(), failure.what);
+        printer.note(&escape::line(&text));
+    }
+    let mut candidates = clients::select(survey, &config.mcp_servers, &own);
+    narrow(&mut candidates, &args.server)?;
+    let servers: Vec<ServerConfig> = candidates.iter().filter_map(taken).collect();
+    if printer.format == Format::Table {
+        print_table(&candidates, printer);
+    }
+    let imported = !servers.is_empty() && {
+        let question = format!("Import {}?", count(servers.len()));
+        consent::ask(args.consent, &question, printer)?
+    };
+    if imported {
+        save(&servers, settings)?;
+    }
+    if printer.format != Format::Table {
+        printer.data(&report(&candidates, imported), Some("servers"));
+    } else if imported {
+        let file = settings.config_file().display().to_string();
+        printer.text(&format!("{} imported into {file}\n", count(servers.len())));
+    } else if servers.is_empty() {
+        printer.text("there is nothing to import\n");
+    } else {
+        printer.text("nothing was changed\n");
+    }
+    Ok(Exit::Ok)
+}
+
+/// Keeps the servers that were named.
+fn narrow(candidates: &mut Vec<Candidate>, wanted: &[String]) -> Result<(), Failure> {
+    let has_name = |candidate: &Candidate, name: &str| {
+        candidate.written_name == name || name_of(candidate).is_some_and(|own| own.as_str() == name)
+    };
+    for name in wanted {
+        if !candidates.iter().any(|candidate| has_name(candidate, name)) {
+            let known: BTreeSet<&str> = candidates
+                .iter()
+                .map(|it| it.written_name.as_str())
+                .collect();
+            let known: Vec<&str> = known.into_iter().collect();
+            return Err(
+                Failure::new(Exit::NotFound, format!("no client has a server '{name}'"))
+                    .why(format!("found were {}", or_none(&known.join(", "))))
+                    .advice("look at all of them with `mcpproxy upstream import --dry-run`"),
+            );
+        }
+    }
+    if !wanted.is_empty() {
+        candidates.retain(|candidate| wanted.iter().any(|name| has_name(candidate, name)));
+    }
+    Ok(())
+}
+
+fn name_of(candidate: &Candidate) -> Option<&ServerName> {
+    match &candidate.verdict {
+        ImportVerdict::Take(name) | ImportVerdict::Present(name) => Some(name),
+        ImportVerdict::Ourselves | ImportVerdict::Unusable(_) => None,
+    }
+}
+
+/// The server as it will be in our config, if it is taken.
+fn taken(candidate: &Candidate) -> Option<ServerConfig> {
+    let ImportVerdict::Take(name) = &candidate.verdict else {
+        return None;
+    };
+    let config = candidate.config.clone()?;
+    Some(ServerConfig {
+        name: name.clone(),
+        ..config
+    })
+}
+
+fn save(servers: &[ServerConfig], settings: &Settings) -> Result<(), Failure> {
+    let file = settings.config_file();
+    let failed = |error: &SaveError| {
+        Failure::from_error(Exit::Config, "the servers cannot be saved", error)
+            .advice("see what is wrong with `mcpproxy config check`, and try again")
+    };
+    if !file.exists() {
+        config::write_new(file, EMPTY_CONFIG).map_err(|error| failed(&error))?;
+    }
+    let mut document = Document::load(file).map_err(|error| config_failure(&error))?;
+    for server in servers {
+        document.set_server(server);
+    }
+    document.save().map_err(|error| failed(&error))
+}
+
+fn print_table(candidates: &[Candidate], printer: &Printer) {
+    if candidates.is_empty() {
+        return;
+    }
+    let rows = candidates.iter().map(|candidate| -> Vec<Entry> {
+        let name = name_of(candidate).map_or(candidate.written_name.as_str(), ServerName::as_str);
+        vec![
+            name.into(),
+            clients_of(candidate).join(", ").into(),
+            what(candidate).into(),
+            outcome(candidate).into(),
+        ]
+    });
+    printer.table(&["SERVER", "FROM", "WHAT", "IMPORT"], rows.collect());
+}
+
+fn outcome(candidate: &Candidate) -> String {
+    let verdict = match &candidate.verdict {
+        ImportVerdict::Take(_) => "yes".to_owned(),
+        ImportVerdict::Present(_) => "no: it is here already".to_owned(),
+        ImportVerdict::Ourselves => "no: it is mcpproxy itself".to_owned(),
+        ImportVerdict::Unusable(why) => format!("no: {why}"),
+    };
+    [vec![verdict], candidate.notes.clone()].concat().join("; ")
+}
+
+/// The command or the address, with what may be secret masked.
+fn what(candidate: &Candidate) -> String {
+    let entry = masked_entry(candidate);
+    if let Some(url) = entry["url"].as_str() {
+        return url.to_owned();
+    }
+    let command = entry["command"].as_str().unwrap_or("-");
+    let args = entry["args"].as_array().into_iter().flatten();
+    let args = args.filter_map(Value::as_str);
+    std::iter::once(command)
+        .chain(args)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The entry as `config show` would show it, and its arguments without secrets.
+fn masked_entry(candidate: &Candidate) -> Value {
+    let Some(server) = candidate.config.clone() else {
+        return Value::Null;
+    };
+    let name = server.name.to_string();
+    let config = Config {
+        mcp_servers: vec![server],
+        ..Config::default()
+    };
+    let mut entry = config.to_masked_json()["mcpServers"][&name].take();
+    if let Some(args) = entry.get_mut("args").and_then(Value::as_array_mut) {
+        mask_arguments(args);
+    }
+    entry
+}
+
+fn mask_arguments(args: &mut [Value]) {
+    let redactor = Redactor::new([""; 0]).ok();
+    let mut secret_follows = false;
+    for arg in args {
+        let text = arg.as_str().unwrap_or_default().to_owned();
+        let (option, value) = text.split_once('=').unwrap_or((&text, ""));
+        let is_secret = clients::is_secret_option(option);
+        let masked = if secret_follows {
+            activity::MASK.to_owned()
+        } else if is_secret && !value.is_empty() {
+            format!("{option}={}", activity::MASK)
+        } else {
+            let safe = redactor
+                .as_ref()
+                .map(|redactor| redactor.text(&text).into_owned());
+            safe.unwrap_or_else(|| activity::MASK.to_owned())
+        };
+        secret_follows = is_secret && value.is_empty();
+        *arg = masked.into();
+    }
+}
+
+fn report(candidates: &[Candidate], imported: bool) -> Value {
+    let servers: Vec<Value> = candidates
+        .iter()
+        .map(|candidate| {
+            let (action, reason) = match &candidate.verdict {
+                ImportVerdict::Take(_) => ("import", None),
+                ImportVerdict::Present(_) => ("skip", Some("present".to_owned())),
+                ImportVerdict::Ourselves => ("skip", Some("mcpproxy itself".to_owned())),
+                ImportVerdict::Unusable(why) => ("skip", Some(why.clone())),
+            };
+            json!({
+                "name": name_of(candidate).map(ServerName::as_str),
+                "written_name": candidate.written_name,
+                "clients": clients_of(candidate),
+                "action": action,
+                "reason": reason,
+                "notes": candidate.notes,
+                "entry": masked_entry(candidate),
+            })
+        })
+        .collect();
+    json!({"imported": imported, "servers": servers})
+}
+
+fn clients_of(candidate: &Candidate) -> Vec<&'static str> {
+    candidate
+        .clients
+        .iter()
+        .map(|client| client.as_str())
+        .collect()
+}
+
+fn count(servers: usize) -> String {
+    match servers {
+        1 => "1 server".to_owned(),
+        servers => format!("{servers} servers"),
+    }
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "none" } else { text }
+}

@@ -1,0 +1,244 @@
+//! `mcpproxy doctor`: every problem by its code, with a daemon and without.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use testkit::{Home, Script, TestDaemon, Tool};
+
+use crate::support::home;
+
+/// A home without a daemon whose port is free.
+fn quiet_home(mut config: Value) -> Home {
+    let home = home();
+    config["listen"] = "127.0.0.1:0".into();
+    home.write_config(&config);
+    set_mode(&home.config_file(), 0o600);
+    set_mode(&home.path().join(".mcpproxy"), 0o700);
+    home
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn place(home: &Home, name: &str, text: &str) {
+    let file = home.path().join(name);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, text).unwrap();
+}
+
+/// The codes of all problems, after a look at the exit code and at each problem's completeness.
+async fn codes(home: &Home) -> Vec<String> {
+    let output = home.cli(["doctor", "-o", "json"]).await;
+    let report = output.json();
+    let checks = report["checks"].as_array().unwrap();
+    let problems: Vec<&Value> = checks
+        .iter()
+        .filter(|it| it["status"] == "problem")
+        .collect();
+    output.ended_with(i32::from(!problems.is_empty()));
+    assert_eq!(report["ok"], problems.is_empty());
+    for problem in &problems {
+        for member in ["code", "cause", "fix"] {
+            assert!(!problem[member].as_str().unwrap().is_empty(), "{problem}");
+        }
+    }
+    problems
+        .iter()
+        .map(|it| it["code"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_healthy_daemon_has_no_problems() {
+    let home = home();
+    let upstream = home.upstream("up", &Script::new([Tool::read_only("look")]));
+    let daemon = TestDaemon::with_servers(home, json!({"up": upstream.config()})).await;
+    let home = &daemon.home;
+    set_mode(&home.config_file(), 0o600);
+    daemon.session_with(&["up:look"]).await;
+    home.cli(["connect", "claude-code", "--approve", "read", "--yes"])
+        .await
+        .succeeded();
+    assert_eq!(codes(home).await, [""; 0]);
+    let table = home.cli(["doctor"]).await;
+    table.succeeded();
+    for word in [
+        "server up",
+        "answers, 1 tools",
+        "client claude-code",
+        "all is well",
+        &daemon.url("/mcp"),
+    ] {
+        assert!(table.stdout.contains(word), "{word}: {}", table.stdout);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_home_is_healthy() {
+    let home = home();
+    // Whoever runs the tests may use the default port.
+    let output = home
+        .cli(["doctor", "-o", "json", "--listen", "127.0.0.1:0"])
+        .await;
+    output.succeeded();
+    assert!(
+        !home.path().join(".mcpproxy/activity").exists(),
+        "doctor made a log"
+    );
+}
+
+#[tokio::test]
+async fn a_config_that_is_not_valid_does_not_stop_the_other_checks() {
+    let home = home();
+    home.write_config_text("{\n  \"listen\": 7\n}");
+    set_mode(&home.path().join(".mcpproxy"), 0o750);
+    let output = home.cli(["doctor", "--listen", "127.0.0.1:0"]).await;
+    output.ended_with(1);
+    for word in [
+        "CONFIG_INVALID",
+        "line 2",
+        "DATA_DIR_MODE",
+        "chmod 700",
+        "2 problems",
+    ] {
+        assert!(output.stdout.contains(word), "{word}: {}", output.stdout);
+    }
+}
+
+#[tokio::test]
+async fn modes_and_leftovers_are_seen() {
+    let home = quiet_home(json!({"unknwon": 1}));
+    place(&home, ".mcpproxy/api_key", "key");
+    set_mode(&home.path().join(".mcpproxy/api_key"), 0o644);
+    set_mode(&home.config_file(), 0o644);
+    drop(
+        std::os::unix::net::UnixListener::bind(home.path().join(".mcpproxy/mcpproxy.sock"))
+            .unwrap(),
+    );
+    assert_eq!(
+        codes(&home).await,
+        [
+            "CONFIG_WARNING",
+            "CONFIG_MODE",
+            "KEY_FILE_MODE",
+            "SOCKET_STALE"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_port_that_somebody_else_has_is_seen() {
+    let home = quiet_home(json!({}));
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = home.cli(["doctor", "--listen", &address]).await;
+    output.ended_with(1);
+    assert!(output.stdout.contains("PORT_IN_USE"), "{}", output.stdout);
+    assert!(
+        output.stdout.contains("mcpproxy serve --listen 127.0.0.1:"),
+        "{}",
+        output.stdout
+    );
+}
+
+#[tokio::test]
+async fn servers_that_fail_are_told_apart() {
+    let home = quiet_home(json!({"mcpServers": {
+        "gone": {"command": "/nowhere/server"},
+        "variable": {"command": "cat", "env": {"A": "${env:NOT_SET_ANYWHERE}"}},
+        "dumb": {"command": "false"},
+        "off": {"command": "/nowhere/server", "enabled": false}
+    }}));
+    let mut found = codes(&home).await;
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "SERVER_COMMAND_MISSING",
+            "SERVER_FAILED",
+            "SERVER_VARIABLE_MISSING"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn clients_that_are_broken_or_lead_elsewhere_are_seen() {
+    let home = quiet_home(json!({}));
+    place(&home, ".gemini/settings.json", "{");
+    place(
+        &home,
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"mcpproxy": {"command": "/nowhere/mcpproxy", "args": ["stdio"]}}}"#,
+    );
+    place(
+        &home,
+        ".claude.json",
+        r#"{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp"}}}"#,
+    );
+    place(
+        &home,
+        ".claude/settings.json",
+        r#"{"permissions": {"allow": ["mcp__mcpproxy"]}}"#,
+    );
+    assert_eq!(
+        codes(&home).await,
+        [
+            "CLIENT_CHANGES_UNASKED",
+            "CLIENT_COMMAND_GONE",
+            "CLIENT_FILE_BROKEN"
+        ]
+    );
+    let address = ["doctor", "--listen", "127.0.0.1:1", "-o", "json"];
+    let report = home.cli(address).await.json();
+    assert!(report.to_string().contains("CLIENT_ADDRESS"), "{report}");
+}
+
+#[tokio::test]
+async fn permissions_are_read_back_per_lane() {
+    let home = quiet_home(json!({}));
+    home.cli(["connect", "codex", "--approve", "read", "--yes"])
+        .await
+        .succeeded();
+    home.cli(["connect", "claude-code", "--yes"])
+        .await
+        .succeeded();
+    let table = home.cli(["doctor", "permissions"]).await;
+    table.succeeded();
+    let row = |name: &str| {
+        let line = table
+            .stdout
+            .lines()
+            .find(|line| line.starts_with(name))
+            .unwrap();
+        line.split_whitespace()
+            .skip(1)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(row("codex"), ["yes", "silent", "asks", "asks"]);
+    assert_eq!(row("claude-code"), ["yes", "asks", "asks", "asks"]);
+    assert_eq!(row("windsurf"), ["no", "unknown", "unknown", "unknown"]);
+    assert!(
+        table
+            .stderr
+            .contains("mcpproxy connect claude-code --approve read"),
+        "{}",
+        table.stderr
+    );
+    place(
+        &home,
+        ".claude/settings.json",
+        r#"{"permissions": {"allow": ["mcp__mcpproxy", "mcp__mcpproxy__call_*"]}}"#,
+    );
+    let report = home.cli(["doctor", "permissions", "-o", "json"]).await;
+    report.ended_with(1);
+    let report = report.json();
+    let claude = &report["clients"][0];
+    assert_eq!(claude["tools"]["call_tool_destructive"], "silent");
+    assert!(
+        claude["notes"][0].as_str().unwrap().contains("ignored"),
+        "{claude}"
+    );
+}

@@ -1,0 +1,223 @@
+//! The commands on a pseudo-terminal: colour, width, questions and progress, and none of them
+//! where nobody looks.
+
+use std::time::Duration;
+
+use pty_process::{Command, Size};
+use serde_json::{Value, json};
+use testkit::{Home, Script, Stdin, Tool};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::home;
+
+const DEADLINE: Duration = Duration::from_mins(1);
+const COLUMNS: u16 = 70;
+
+/// What a command shows on a terminal of this width, after `answer` was typed.
+pub(crate) async fn on_terminal(
+    home: &Home,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+    answer: &str,
+) -> (String, i32) {
+    let (mut terminal, other_side) = pty_process::open().unwrap();
+    terminal.resize(Size::new(24, COLUMNS)).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mcpproxy"))
+        .args(arguments)
+        .env_clear()
+        .env("HOME", home.path())
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("TERM", "xterm")
+        .envs(environment.iter().copied())
+        .current_dir(home.path())
+        .kill_on_drop(true)
+        .spawn(other_side)
+        .unwrap();
+    terminal.write_all(answer.as_bytes()).await.unwrap();
+    let mut shown = Vec::new();
+    let mut buffer = [0; 4096];
+    // A terminal whose other side is closed answers with an error on Linux.
+    let read = async {
+        while let Ok(count @ 1..) = terminal.read(&mut buffer).await {
+            shown.extend_from_slice(&buffer[..count]);
+        }
+        child.wait().await.unwrap()
+    };
+    let status = tokio::time::timeout(DEADLINE, read).await.unwrap();
+    (String::from_utf8(shown).unwrap(), status.code().unwrap())
+}
+
+fn home_with_tools() -> Home {
+    let home = home();
+    let long = "Looks at every file of the project and tells in many words what is in each of them";
+    let tool = |name: &str, annotations: Value| {
+        Tool::defined(&json!({
+            "name": name, "description": long, "inputSchema": {"type": "object"}, "annotations": annotations
+        }))
+    };
+    let script = Script::new([
+        tool("look", json!({"readOnlyHint": true})),
+        tool(
+            "change",
+            json!({"readOnlyHint": false, "destructiveHint": false}),
+        ),
+        tool("destroy", json!({"destructiveHint": true})),
+    ]);
+    let upstream = home.upstream("up", &script);
+    home.write_config(&json!({"mcpServers": {"up": upstream.config()}}));
+    home
+}
+
+/// The text without colour.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        rest = after.split_once('m').unwrap().1;
+    }
+    plain + rest
+}
+
+#[tokio::test]
+async fn a_table_is_coloured_and_as_wide_as_the_terminal() {
+    let home = home_with_tools();
+    let (shown, code) = on_terminal(&home, &["tools", "list"], &[], "").await;
+    assert_eq!(code, 0, "{shown}");
+    // Colours 10, 11 and 9 of the terminal: green, yellow, red.
+    for color in ["10", "11", "9"] {
+        assert!(
+            shown.contains(&format!("\u{1b}[38;5;{color}m")),
+            "{shown:?}"
+        );
+    }
+    for line in plain(&shown).lines() {
+        assert!(line.chars().count() <= usize::from(COLUMNS), "{line:?}");
+    }
+}
+
+#[tokio::test]
+async fn colour_can_be_switched_off_and_a_pipe_has_none() {
+    let home = home_with_tools();
+    for environment in [
+        [("NO_COLOR", "1")],
+        [("NO_COLOR", "false")],
+        [("TERM", "dumb")],
+    ] {
+        let (shown, code) = on_terminal(&home, &["tools", "list"], &environment, "").await;
+        assert_eq!(code, 0, "{shown}");
+        assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    }
+    let (shown, _) = on_terminal(&home, &["tools", "list"], &[("NO_COLOR", "")], "").await;
+    assert!(
+        shown.contains('\u{1b}'),
+        "an empty NO_COLOR counts as none: {shown:?}"
+    );
+    let piped = home.cli(["tools", "list"]).await;
+    assert!(
+        !piped.succeeded().stdout.contains('\u{1b}'),
+        "{}",
+        piped.stdout
+    );
+    let widest = piped.stdout.lines().map(str::len).max().unwrap();
+    assert!(
+        widest > usize::from(COLUMNS),
+        "a pipe has no width: {}",
+        piped.stdout
+    );
+}
+
+#[tokio::test]
+async fn a_person_is_asked_and_a_no_changes_nothing() {
+    let home = home();
+    let file = home.path().join(".cursor/mcp.json");
+    for answer in ["n\n", "\n", "what\n"] {
+        let (shown, code) = on_terminal(&home, &["connect", "cursor"], &[], answer).await;
+        assert_eq!(code, 0, "{shown}");
+        assert!(shown.contains("Change this file? [y/N]"), "{shown}");
+        assert!(shown.contains("\u{1b}[32m+"), "{shown:?}");
+        assert!(shown.contains("nothing was changed"), "{shown}");
+        assert!(!file.exists());
+    }
+    let (shown, code) = on_terminal(&home, &["connect", "cursor"], &[], "y\n").await;
+    assert_eq!(code, 0, "{shown}");
+    assert!(file.exists(), "{shown}");
+}
+
+#[tokio::test]
+async fn progress_is_for_terminals() {
+    let home = home_with_tools();
+    home.cli(["call", "tool-read", "up:look"]).await.succeeded();
+    let export = ["activity", "export", "--output", "calls.json"];
+    let (shown, code) = on_terminal(&home, &export, &[], "").await;
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("[####"), "{shown:?}");
+    let quiet = ["activity", "export", "--output", "calls2.json", "--quiet"];
+    let (shown, code) = on_terminal(&home, &quiet, &[], "").await;
+    assert_eq!((code, shown.contains("[##")), (0, false), "{shown:?}");
+    let piped = ["activity", "export", "--output", "calls3.json"];
+    let piped = home.cli(piped).await;
+    assert!(
+        !piped.succeeded().stderr.contains("[##"),
+        "{}",
+        piped.stderr
+    );
+}
+
+#[tokio::test]
+async fn shells_complete_servers_tools_clients_and_commands() {
+    let home = home_with_tools();
+    let complete = async |line: &[&str]| {
+        let index = (line.len() - 1).to_string();
+        let environment = [
+            ("MCPPROXY_COMPLETE", "bash"),
+            ("_CLAP_COMPLETE_INDEX", index.as_str()),
+            ("_CLAP_IFS", "\n"),
+        ];
+        let arguments = ["--"].iter().chain(line);
+        let output = home.cli_with(arguments, Stdin::Empty, &environment).await;
+        output.succeeded();
+        output.stdout
+    };
+    let servers = complete(&["mcpproxy", "tools", "list", "--server", ""]).await;
+    assert!(servers.lines().any(|line| line == "up"), "{servers}");
+    let clients = complete(&["mcpproxy", "connect", "cl"]).await;
+    assert!(
+        clients.contains("claude-code") && clients.contains("cline"),
+        "{clients}"
+    );
+    assert!(!clients.contains("codex"), "{clients}");
+    let commands = complete(&["mcpproxy", "do"]).await;
+    assert!(commands.contains("doctor"), "{commands}");
+    let config = json!({"mcpServers": serde_json::from_str::<Value>(
+        &std::fs::read_to_string(home.config_file()).unwrap()
+    ).unwrap()["mcpServers"]});
+    let daemon = testkit::TestDaemon::start(home, config).await;
+    daemon.session_with(&["up:look"]).await;
+    let environment = [
+        ("MCPPROXY_COMPLETE", "bash"),
+        ("_CLAP_COMPLETE_INDEX", "3"),
+        ("_CLAP_IFS", "\n"),
+    ];
+    let line = ["--", "mcpproxy", "call", "tool-read", "up:l"];
+    let tools = daemon.home.cli_with(line, Stdin::Empty, &environment).await;
+    assert!(
+        tools.succeeded().stdout.contains("look"),
+        "{}",
+        tools.stdout
+    );
+}
+
+#[tokio::test]
+async fn every_shell_gets_a_script() {
+    let home = home();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = home.cli(["completions", shell]).await;
+        assert!(
+            output.succeeded().stdout.contains("MCPPROXY_COMPLETE"),
+            "{}",
+            output.stdout
+        );
+    }
+    home.cli(["completions", "tcsh"]).await.ended_with(2);
+}
