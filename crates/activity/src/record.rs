@@ -61,6 +61,7 @@ pub struct Metadata {
     pub warnings: Vec<String>,
     /// What a decided call was decided upon; records of other things have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub facts: Option<Facts>,
 }
 

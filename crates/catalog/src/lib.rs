@@ -31,12 +31,12 @@ mod word_list;
 mod word_piece;
 
 pub use bm25::Field;
-pub use explain::{Explanation, Fusion, Match, Reasons};
-pub use query::LONGEST_QUERY;
 pub use difference::{DifferenceLine, Side, difference};
+pub use explain::{Explanation, Fusion, Match, Reasons};
 pub use fingerprint::{Fingerprint, InvalidFingerprint};
 pub use lexical::MatchKind;
 pub use pins::{Announced, Drift, DriftKind, Observation, Pin, Remembered, ServerPins};
+pub use query::LONGEST_QUERY;
 pub use search::{Hit, Query, SearchResults};
 pub use signature::signature;
 pub use snapshot::{Entry, ServerTools, Snapshot};

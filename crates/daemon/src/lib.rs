@@ -20,5 +20,5 @@ pub use data_dir::{DataDir, DataDirError, Lock};
 pub use door::AgentDoor;
 pub use engine::{CallRequest, Caller, Engine};
 pub use http::{ApiKeyError, ListenError, local_router};
-pub use rest::api_document;
 pub use pins::{Pins, PinsError};
+pub use rest::api_document;

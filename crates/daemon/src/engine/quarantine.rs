@@ -11,8 +11,8 @@ use policy::{
     Code, EffectiveTier, Hold, PinnedTiers, ServerName, Tier, TierFacts, ToolId, ToolName, Trust,
 };
 use serde::Serialize;
-use utoipa::ToSchema;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::Engine;
 use super::catalog_keeper::Known;
@@ -23,7 +23,6 @@ use crate::pins::PinsError;
 pub(crate) struct ServerDrift {
     #[schema(value_type = String)]
     pub server: ServerName,
-    #[schema(value_type = String)]
     pub trust: Trust,
     /// Whether the whole upstream is in quarantine.
     pub quarantined: bool,
@@ -35,7 +34,6 @@ pub(crate) struct ServerDrift {
 pub(crate) struct ToolDrift {
     #[schema(value_type = String)]
     pub name: ToolName,
-    #[schema(value_type = Option<String>)]
     pub hold: Option<Hold>,
     pub reason: String,
     /// None when it is not announced now.

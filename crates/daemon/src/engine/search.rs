@@ -82,17 +82,17 @@ pub struct SearchHit {
     /// Shown only when there is one: what keeps the tool from being called until the operator
     /// approves it. Its own words are withheld as long.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub hold: Option<Hold>,
     /// Shown only when true: the upstream is reconnecting and this is what it last announced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub explanation: Option<Reasons>,
 }
 
 /// What a tool counts as, and who says so.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct KnownTier {
     pub effective_tier: Option<Tier>,
     pub provenance: Provenance,
