@@ -106,7 +106,7 @@ mod tests {
         let tool = |number: usize| {
             let description = json!(format!(
                 "Does {number}. And more of it. {}",
-                "x".repeat(200)
+                "X".repeat(200)
             ));
             (format!("s:t{number}"), json!({"description": description}))
         };
