@@ -61,11 +61,6 @@ impl Files {
         self.journal().into_iter().map(length).sum::<u64>() == 0
     }
 
-    /// Opens a private file at whose end everything is written.
-    pub(super) fn open_to_append(&self, path: &Path) -> Result<File, OpenError> {
-        open_private(path, OpenOptions::new().append(true))
-    }
-
     /// Keeps every other process from writing until it is dropped.
     pub(super) fn lock(&self) -> Result<File, OpenError> {
         let path = self.directory.join(LOCK);
@@ -130,6 +125,11 @@ impl Files {
             .find(|path| !path.exists())
             .unwrap_or(first)
     }
+}
+
+/// Opens a private file at whose end everything is written.
+pub(super) fn open_to_append(path: &Path) -> Result<File, OpenError> {
+    open_private(path, OpenOptions::new().append(true))
 }
 
 fn refuse_link(path: &Path) -> Result<(), OpenError> {

@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use super::error::OpenError;
-use super::files::Files;
+use super::files::{Files, open_to_append};
 use crate::store::Entry;
 use frame::{Content, FrameError};
 
@@ -41,8 +41,8 @@ impl Journal {
     pub(super) fn open(files: &Files) -> Result<Self, OpenError> {
         let [active, other] = files.journal();
         Ok(Self {
-            active: Segment::open(files, active)?,
-            other: Segment::open(files, other)?,
+            active: Segment::open(active)?,
+            other: Segment::open(other)?,
             buffer: Vec::new(),
             begun: 0,
         })
@@ -99,8 +99,8 @@ impl Journal {
 }
 
 impl Segment {
-    fn open(files: &Files, path: PathBuf) -> Result<Self, OpenError> {
-        let file = files.open_to_append(&path)?;
+    fn open(path: PathBuf) -> Result<Self, OpenError> {
+        let file = open_to_append(&path)?;
         let length = file.metadata().map_err(OpenError::file(path))?.len();
         Ok(Self { file, length })
     }
@@ -131,7 +131,7 @@ pub(super) fn left_behind(files: &Files) -> Result<Vec<Entry>, OpenError> {
 /// Empties both segments, once what was in them is stored.
 pub(super) fn discard(files: &Files) -> Result<(), OpenError> {
     for path in files.journal() {
-        let file = files.open_to_append(&path)?;
+        let file = open_to_append(&path)?;
         file.set_len(0).map_err(OpenError::file(path))?;
     }
     Ok(())
