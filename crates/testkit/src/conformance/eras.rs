@@ -48,7 +48,8 @@ impl FromStr for Eras {
     }
 }
 
-fn is_modern(message: &Value, version: Option<&str>) -> bool {
+/// Whether a message is of the modern era, by itself or by the version in its header.
+pub(super) fn is_modern(message: &Value, version: Option<&str>) -> bool {
     let named = message["params"]["_meta"][meta::PROTOCOL_VERSION].as_str();
     let only_modern = matches!(
         message["method"].as_str(),

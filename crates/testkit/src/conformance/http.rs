@@ -16,7 +16,7 @@ use mcp::{ErrorObject, codes};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::eras::Eras;
+use super::eras::{Eras, is_modern};
 use super::fixture::ConformanceServer;
 use super::local::only_from_here;
 
@@ -36,7 +36,7 @@ pub(super) fn router(eras: Eras) -> Router {
 }
 
 /// Lets pass what is of an era that the fixture speaks, and cuts the stream of the one tool that
-/// is about that.
+/// is about that. Modern streams cannot be resumed, so they are left alone.
 async fn in_era(State(eras): State<Eras>, request: Request, next: Next) -> Response {
     if *request.method() != Method::POST {
         return match eras {
@@ -54,8 +54,10 @@ async fn in_era(State(eras): State<Eras>, request: Request, next: Next) -> Respo
     if let Some(error) = eras.refusal(&message, version) {
         return refuse(eras, &message["id"], &error);
     }
+    let to_be_cut =
+        message["params"]["name"] == "test_reconnection" && !is_modern(&message, version);
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    if message["params"]["name"] == "test_reconnection" && is_stream(&response) {
+    if to_be_cut && is_stream(&response) {
         return cut(response);
     }
     response

@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
+use crate::conformance::Eras;
 use crate::upstream::script::Script;
 use crate::upstream::stdio::StdioUpstream;
-use crate::upstream::upstream_program;
+use crate::upstream::{conformance_program, upstream_program};
 
 /// How long one command may take.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -77,6 +78,12 @@ impl Home {
     /// Puts a scripted upstream into this home.
     pub fn upstream(&self, name: &str, script: &Script) -> StdioUpstream {
         StdioUpstream::place(upstream_program(&self.binary), self.path(), name, script)
+    }
+
+    /// The entry for `mcpServers` of a conformance fixture over stdio.
+    pub fn conformance_upstream(&self, eras: Eras) -> Value {
+        let program = conformance_program(&self.binary);
+        json!({"command": program, "args": ["--transport", "stdio", "--era", eras.as_str()]})
     }
 
     /// Runs the binary with these arguments.

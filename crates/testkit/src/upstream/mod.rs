@@ -12,20 +12,29 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
 
-/// Where the `scripted-upstream` program is: in the folder of the program under test, which is
-/// where cargo puts all of the workspace's programs.
-///
-/// Testing one package alone does not build the programs of another, so it is built when missing.
+/// Where the `scripted-upstream` program is.
 pub fn upstream_program(beside: &Path) -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let program = beside.with_file_name("scripted-upstream");
-        if !program.exists() {
-            build();
-        }
-        assert!(program.exists(), "{} was not built", program.display());
-        program
-    })
+    PROGRAM.get_or_init(|| program(beside, "scripted-upstream"))
+}
+
+/// Where the `conformance-upstream` program is.
+pub(crate) fn conformance_program(beside: &Path) -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| program(beside, "conformance-upstream"))
+}
+
+/// A program of the kit, in the folder of the program under test, which is where cargo puts all
+/// of the workspace's programs.
+///
+/// Testing one package alone does not build the programs of another, so it is built when missing.
+fn program(beside: &Path, name: &str) -> PathBuf {
+    let program = beside.with_file_name(name);
+    if !program.exists() {
+        build();
+    }
+    assert!(program.exists(), "{} was not built", program.display());
+    program
 }
 
 #[expect(
@@ -39,5 +48,5 @@ fn build() {
         .stdin(Stdio::null())
         .status()
         .expect("cargo can be run");
-    assert!(status.success(), "scripted-upstream does not build");
+    assert!(status.success(), "the programs of the kit do not build");
 }

@@ -71,7 +71,9 @@ async fn follow_session(http: &Arc<Http>, session: &Arc<Session>) -> bool {
 
 async fn attempt(http: &Arc<Http>, session: &Arc<Session>, position: &mut Position) -> Heard {
     let opening = http.wire.get(&session.headers, position.last_event_id());
-    let response = match opening.await {
+    let opened = opening.await;
+    http.stream_answered.notify_one();
+    let response = match opened {
         Ok(response) => response,
         Err(error) => {
             tracing::debug!(?error, "the stream of server messages could not be opened");

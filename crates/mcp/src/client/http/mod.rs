@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::Response;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, Notify, watch};
 
 pub use self::endpoint::{HttpEndpoint, HttpTransport, same_origin_redirects};
 
@@ -34,6 +34,10 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// How long a lost session may take to be replaced, while every caller waits for it.
 const RECOVERY: Duration = Duration::from_secs(30);
 
+/// How long a new connection waits for the server's answer to the request for its stream of
+/// messages. Some servers say nothing until there is a message.
+const STREAM_PATIENCE: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 pub(super) struct Http {
     wire: Arc<Wire>,
@@ -41,6 +45,8 @@ pub(super) struct Http {
     session: watch::Sender<Arc<Session>>,
     /// Held by the one who replaces a lost session, while the others wait for it.
     recovery: Mutex<()>,
+    /// Woken when the server has answered the request for its stream of messages.
+    stream_answered: Notify,
     closed: Closed,
 }
 
@@ -52,9 +58,13 @@ impl Http {
             hello,
             session: watch::Sender::new(Arc::new(session)),
             recovery: Mutex::default(),
+            stream_answered: Notify::new(),
             closed: Closed::default(),
         });
         tokio::spawn(listen::listen(Arc::clone(&http)));
+        // Many servers drop what they would say on a stream that is not there yet.
+        let answered = http.stream_answered.notified();
+        let _ = tokio::time::timeout(STREAM_PATIENCE, answered).await;
         Ok(http)
     }
 

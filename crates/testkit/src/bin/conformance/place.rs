@@ -14,7 +14,7 @@ use crate::prefix::Prefixing;
 pub(crate) enum Place {
     Server {
         url: String,
-        _parts: Vec<Part>,
+        parts: Vec<Part>,
     },
     /// The command of a client, which gets the URL of a server as its last argument.
     Client {
@@ -23,11 +23,10 @@ pub(crate) enum Place {
 }
 
 /// Something that runs for as long as the place is there.
-#[expect(dead_code, reason = "kept only to be dropped at the end")]
 pub(crate) enum Part {
-    Fixture(Fixture),
+    Fixture(#[expect(dead_code, reason = "kept to be dropped at the end")] Fixture),
     Daemon(Box<TestDaemon>),
-    Prefixing(Prefixing),
+    Prefixing(#[expect(dead_code, reason = "kept to be dropped at the end")] Prefixing),
 }
 
 /// An upstream of the daemon: the entry for it, and what has to be kept for it to run.
@@ -43,7 +42,7 @@ impl Place {
                 let fixture = Fixture::http(0, Eras::Both).await?;
                 let url = as_localhost(fixture.url());
                 let parts = vec![Part::Fixture(fixture)];
-                Ok(Self::Server { url, _parts: parts })
+                Ok(Self::Server { url, parts })
             }
             Subject::Server(transport, eras) => {
                 let upstream = Upstream::of(transport, eras).await?;
@@ -52,7 +51,7 @@ impl Place {
                 let url = as_localhost(&daemon.url("/mcp/server/fixture"));
                 let mut parts = vec![Part::Daemon(Box::new(daemon))];
                 parts.extend(upstream.part);
-                Ok(Self::Server { url, _parts: parts })
+                Ok(Self::Server { url, parts })
             }
             Subject::Direct => {
                 let one = Upstream::of(Transport::Http, Eras::Both).await?;
@@ -64,11 +63,26 @@ impl Place {
                 let mut parts = vec![Part::Prefixing(prefixing), Part::Daemon(Box::new(daemon))];
                 parts.extend(one.part);
                 parts.extend(two.part);
-                Ok(Self::Server { url, _parts: parts })
+                Ok(Self::Server { url, parts })
             }
             Subject::Client => client(""),
             Subject::ProxiedClient => client(" --proxied"),
         }
+    }
+
+    /// Whatever the suite saw means nothing if the daemon did not live through it.
+    pub(crate) async fn check_alive(&self) -> anyhow::Result<()> {
+        let Self::Server { parts, .. } = self else {
+            return Ok(());
+        };
+        for part in parts {
+            if let Part::Daemon(daemon) = part
+                && !daemon.is_up().await
+            {
+                anyhow::bail!("the daemon is gone; it said:\n{}", daemon.log());
+            }
+        }
+        Ok(())
     }
 }
 

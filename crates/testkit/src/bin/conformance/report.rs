@@ -53,7 +53,7 @@ fn complaint(result: &LegResult, revision: Revision, scenario: &Scenario) -> Str
     let kind = if scenario.scored { "" } else { ", not scored" };
     let mut text = format!("\n{title}, {}: {name}{kind}\n", revision.as_str());
     if let Some(reason) = result.leg.reason(name) {
-        text += &format!("  cannot pass: {reason}\n");
+        return text + &format!("  cannot pass: {reason}\n");
     }
     for complaint in &scenario.complaints {
         text += &format!("  {complaint}\n");
