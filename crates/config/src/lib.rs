@@ -31,7 +31,7 @@ pub use error::LoadError;
 pub use fault::{Fault, Problem};
 pub use json::{JsonPath, Kind, Position};
 pub use load::{Loaded, ParsedServer, load, parse, parse_server};
-pub use model::{ActivityConfig, Config, Payloads, RetrieveToolsConfig};
+pub use model::{ActivityConfig, Config, DoorsConfig, Payloads, RetrieveToolsConfig};
 pub use overrides::ToolOverrides;
 pub use resolve::{Place, ResolveError, ResolvedTransport};
 pub use save::{Document, SaveError, write_new};

@@ -13,7 +13,7 @@ pub(crate) use self::server::{URL_KEYS, WORKING_DIR_KEYS};
 use crate::error::LoadError;
 use crate::fault::{Fault, Problem};
 use crate::json::{Fields, JsonPath, Node, Position};
-use crate::model::{ActivityConfig, Config, Payloads, RetrieveToolsConfig};
+use crate::model::{ActivityConfig, Config, DoorsConfig, Payloads, RetrieveToolsConfig};
 use crate::overrides::ToolOverrides;
 use crate::secret::Secret;
 use crate::template::Template;
@@ -112,6 +112,9 @@ fn read_config(text: &str, warnings: &mut Vec<Warning>) -> Result<Config, Fault>
         activity: fields
             .read("activity", |node| read_activity(node, warnings))?
             .unwrap_or(default.activity),
+        doors: fields
+            .read("doors", |node| read_doors(node, warnings))?
+            .unwrap_or(default.doors),
         mcp_servers: fields
             .read("mcpServers", |node| server::read_servers(node, warnings))?
             .unwrap_or(default.mcp_servers),
@@ -191,6 +194,21 @@ fn read_retrieve_tools(
     };
     fields.finish(warnings);
     Ok(retrieve_tools)
+}
+
+fn read_doors(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<DoorsConfig, Fault> {
+    let mut fields = Fields::of(node)?;
+    let default = DoorsConfig::default();
+    let doors = DoorsConfig {
+        server: fields
+            .read("server", Node::boolean)?
+            .unwrap_or(default.server),
+        direct: fields
+            .read("direct", Node::boolean)?
+            .unwrap_or(default.direct),
+    };
+    fields.finish(warnings);
+    Ok(doors)
 }
 
 fn read_activity(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<ActivityConfig, Fault> {

@@ -32,6 +32,7 @@ pub struct Config {
     pub tool_overrides: ToolOverrides,
     pub retrieve_tools: RetrieveToolsConfig,
     pub activity: ActivityConfig,
+    pub doors: DoorsConfig,
     /// In the order of the file; names are unique.
     pub mcp_servers: Vec<ServerConfig>,
 }
@@ -42,6 +43,16 @@ pub struct Config {
 pub struct RetrieveToolsConfig {
     /// Characters of whole input schemas in one answer; later tools get a one-line signature.
     pub schema_budget: usize,
+}
+
+/// Which of the doors beside `/mcp` are open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(default)]
+pub struct DoorsConfig {
+    /// Whether `/mcp/server/{name}` shows each upstream as itself.
+    pub server: bool,
+    /// Whether `/mcp/direct` shows the tools of all upstreams at once.
+    pub direct: bool,
 }
 
 /// What the activity log keeps, and for how long.
@@ -93,6 +104,7 @@ impl Default for Config {
             tool_overrides: ToolOverrides::default(),
             retrieve_tools: RetrieveToolsConfig::default(),
             activity: ActivityConfig::default(),
+            doors: DoorsConfig::default(),
             mcp_servers: Vec::new(),
         }
     }
@@ -102,6 +114,15 @@ impl Default for RetrieveToolsConfig {
     fn default() -> Self {
         Self {
             schema_budget: 6_000,
+        }
+    }
+}
+
+impl Default for DoorsConfig {
+    fn default() -> Self {
+        Self {
+            server: true,
+            direct: true,
         }
     }
 }

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, js
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::{ActivityConfig, Config, RetrieveToolsConfig};
+use crate::model::{ActivityConfig, Config, DoorsConfig, RetrieveToolsConfig};
 use crate::server::ServerConfig;
 
 /// The JSON Schema (draft 2020-12) of the config file.
@@ -53,6 +53,8 @@ struct ConfigFile {
     retrieve_tools: RetrieveToolsConfig,
     /// What the activity log keeps, and for how long.
     activity: ActivityConfig,
+    /// Which of the doors beside `/mcp` are open.
+    doors: DoorsConfig,
     /// The upstreams: an object by name, as other clients write it, or a list with a `name` each.
     #[serde(rename = "mcpServers")]
     #[schemars(schema_with = "servers_schema")]
@@ -170,6 +172,7 @@ impl Default for ConfigFile {
             tool_overrides: BTreeMap::new(),
             retrieve_tools: config.retrieve_tools,
             activity: config.activity,
+            doors: config.doors,
             mcp_servers: BTreeMap::new(),
         }
     }

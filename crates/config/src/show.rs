@@ -47,6 +47,7 @@ impl Config {
             "tool_overrides": overrides,
             "retrieve_tools": self.retrieve_tools,
             "activity": self.activity,
+            "doors": self.doors,
             "mcpServers": servers,
         })
     }

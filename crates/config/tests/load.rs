@@ -48,6 +48,7 @@ fn an_empty_object_is_all_defaults() {
     assert_eq!(config.activity.max_size_mb, 256);
     assert_eq!(config.activity.max_response_bytes, 65_536);
     assert_eq!(config.activity.payloads, Payloads::Full);
+    assert!(config.doors.server && config.doors.direct);
 }
 
 #[test]
@@ -63,7 +64,8 @@ fn every_setting_is_read() {
             "intent_declaration": {"mode": "inferred", "strict_server_validation": false, "unannotated": "deny"},
             "tool_overrides": {"github:delete_*": "destructive", "notes:search": "read_only"},
             "retrieve_tools": {"schema_budget": 1},
-            "activity": {"retention_days": 0, "max_records": 2, "max_size_mb": 3, "max_response_bytes": 4, "payloads": "none"}
+            "activity": {"retention_days": 0, "max_records": 2, "max_size_mb": 3, "max_response_bytes": 4, "payloads": "none"},
+            "doors": {"server": false, "direct": false}
         }"#,
     );
     assert_eq!(config.listen.port(), 9000);
@@ -86,6 +88,7 @@ fn every_setting_is_read() {
     assert_eq!(config.activity.max_size_mb, 3);
     assert_eq!(config.activity.max_response_bytes, 4);
     assert_eq!(config.activity.payloads, Payloads::None);
+    assert!(!config.doors.server && !config.doors.direct);
     let tool = "github:delete_repo".parse().unwrap();
     let found = config.tool_overrides.compiled().tier_for(&tool);
     assert_eq!(found, Some((Tier::Destructive, "github:delete_*")));

@@ -110,7 +110,7 @@ fn read_arguments(params: Option<&RawValue>) -> CallRequest {
 
 fn decided(call: &CallRequest, tool: &ToolId, annotations: &Annotations) -> Decision {
     let call = Call {
-        variant: call.variant,
+        variant: call.variant.unwrap_or(ToolVariant::Read),
         tool,
         intent: call.intent.as_ref(),
         annotations: Some(annotations),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use config::{Config, ConfigChange, ConfigWatcher, Loaded, Settings};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use upstream::{Guardian, Surroundings};
+use upstream::{EraMemory, Guardian, Surroundings};
 
 use crate::chronicle::{
     ChronicleError, open_activity, prune_regularly, record_config_change, record_server_changes,
@@ -106,7 +106,7 @@ impl Daemon {
             outcome = &mut serving => outcome,
             () = stop.cancelled() => {
                 self.routes.stopping.cancel();
-                self.routes.door.end_all_sessions();
+                self.routes.doors.end_all_sessions();
                 tokio::time::timeout(GRACE, &mut serving).await.unwrap_or(Ok(()))
             }
         };
@@ -127,6 +127,7 @@ pub fn surroundings(data_dir: &DataDir, guardian: Option<Guardian>) -> Surroundi
         log_dir: Some(data_dir.logs()),
         environment: |name| std::env::var(name).ok(),
         dormant: false,
+        eras: EraMemory::at(&data_dir.eras()),
     }
 }
 

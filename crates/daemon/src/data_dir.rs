@@ -12,6 +12,7 @@ use rustix::process::{Pid, test_kill_process};
 const LOCK_FILE: &str = "mcpproxy.lock";
 const SOCKET_FILE: &str = "mcpproxy.sock";
 const LOG_DIR: &str = "logs";
+const ERA_FILE: &str = "eras.json";
 
 /// How long a lock is waited for whose holder is gone.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -68,6 +69,11 @@ impl DataDir {
 
     pub fn logs(&self) -> PathBuf {
         self.path.join(LOG_DIR)
+    }
+
+    /// Which era each upstream speaks, as far as it is known.
+    pub fn eras(&self) -> PathBuf {
+        self.path.join(ERA_FILE)
     }
 
     /// Where a daemon that uses `data_dir` listens for our own commands.

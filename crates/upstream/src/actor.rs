@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use config::ServerConfig;
-use mcp::client::Client;
-use tokio::sync::{Notify, mpsc, watch};
+use mcp::Notification;
+use tokio::sync::{mpsc, watch};
 
 use crate::backoff;
-use crate::connect::{Connected, Listener, Surroundings, connect};
+use crate::connect::{Connected, Connector};
+use crate::connection::Connection;
 use crate::failure::ConnectFailure;
 use crate::handle::Limits;
 use crate::listing::list_tools;
+use crate::pool::Pool;
 use crate::state::{ServerIdentity, State, Status, ToolList};
-use crate::stderr::StderrLog;
+use crate::subscriptions::Subscriptions;
+use crate::switchboard::{Surface, Switchboard};
 
 /// Announcements of changed tools that come this close together are answered by one listing.
 const COALESCE: Duration = Duration::from_millis(200);
@@ -33,13 +35,14 @@ pub(crate) enum Command {
 }
 
 pub(crate) struct Actor {
-    pub server: ServerConfig,
+    pub connector: Connector,
     pub limits: Arc<ArcSwap<Limits>>,
-    pub surroundings: Surroundings,
-    pub log: StderrLog,
+    pub surface: Surface,
     pub status: watch::Sender<Arc<Status>>,
     pub changed: watch::Sender<u64>,
-    pub client: Arc<ArcSwapOption<Client>>,
+    pub connection: Arc<ArcSwapOption<Connection>>,
+    pub pool: Arc<Pool>,
+    pub subscriptions: Arc<Subscriptions>,
     pub commands: mpsc::Receiver<Command>,
 }
 
@@ -68,6 +71,9 @@ impl Actor {
                     self.wait_after(&failure, attempt).await
                 }
             };
+            if command.is_some() {
+                self.pool.clear().await;
+            }
             match command {
                 None => {}
                 Some(Command::Restart) => attempt = 0,
@@ -82,13 +88,9 @@ impl Actor {
 
     /// One connection from its start to its end.
     async fn live_once(&mut self) -> Ended {
-        let tools_changed = Arc::new(Notify::new());
-        let listener = Listener {
-            tools_changed: Arc::clone(&tools_changed),
-        };
-        let connecting = connect(&self.server, &self.surroundings, &self.log, listener);
+        let switchboard = Switchboard::shared(self.surface.clone());
         let connected = tokio::select! {
-            connected = connecting => connected,
+            connected = self.connector.connect(&switchboard) => connected,
             command = next_command(&mut self.commands) => return Ended::Asked(command),
         };
         let Connected { client, child } = match connected {
@@ -96,27 +98,25 @@ impl Actor {
             Err(failure) => return Ended::Lost(failure),
         };
         let pid = child.as_ref().and_then(crate::process::ChildGroup::id);
-        let ended = self.serve(&client, pid, &tools_changed).await;
-        self.client.store(None);
+        let connection = Arc::new(Connection::new(client, switchboard));
+        let ended = self.serve(&connection, pid).await;
+        self.connection.store(None);
         self.publish(|status| {
             status.stale = true;
             status.pid = None;
         });
-        client.close().await;
+        connection.client.close().await;
         if let Some(child) = child {
             child.stop().await;
         }
         ended
     }
 
-    async fn serve(&mut self, client: &Client, pid: Option<u32>, tools_changed: &Notify) -> Ended {
+    async fn serve(&mut self, connection: &Arc<Connection>, pid: Option<u32>) -> Ended {
+        let client = &connection.client;
         let handshake = client.handshake();
-        let identity = ServerIdentity {
-            name: handshake.server.name.clone(),
-            version: handshake.server.version.clone(),
-            protocol: handshake.protocol,
-        };
-        let first_listing = self.relist(client);
+        let identity = ServerIdentity::of(&handshake);
+        let first_listing = self.relist(connection);
         let listed = tokio::select! {
             listed = first_listing => listed,
             reason = client.closed() => return Ended::Lost(ConnectFailure::Lost(reason)),
@@ -124,7 +124,9 @@ impl Actor {
         if let Err(failure) = listed {
             return Ended::Lost(failure);
         }
-        self.client.store(Some(Arc::new(client.clone())));
+        self.subscriptions.renew(connection).await;
+        self.connection.store(Some(Arc::clone(connection)));
+        let again = self.status.borrow().connections > 0;
         self.publish(|status| {
             status.state = State::Ready;
             status.server = Some(identity);
@@ -132,25 +134,63 @@ impl Actor {
             status.connections += 1;
         });
         let tools = self.status.borrow().tools.all().len();
-        tracing::info!(server = %self.server.name, tools, "upstream ready");
+        tracing::info!(server = %self.connector.server.name, tools, "upstream ready");
+        if again {
+            self.announce_all(&handshake);
+        }
         loop {
             let interval = self.limits.load().refresh_interval.unwrap_or(REFRESH);
+            let surface = self.surface.clone();
+            let mut announced = false;
             tokio::select! {
                 reason = client.closed() => return Ended::Lost(ConnectFailure::Lost(reason)),
                 command = next_command(&mut self.commands) => return Ended::Asked(command),
-                () = tools_changed.notified() => tokio::time::sleep(COALESCE).await,
+                () = surface.tools_changed.notified() => {
+                    announced = true;
+                    tokio::time::sleep(COALESCE).await;
+                }
+                () = surface.renewed.notified() => {
+                    if let Some(level) = connection.forget_log_level().await
+                        && let Err(error) = connection.set_log_level(level).await
+                    {
+                        tracing::debug!(?error, "the new session keeps its own log level");
+                    }
+                    self.subscriptions.renew(connection).await;
+                }
                 () = tokio::time::sleep(interval) => {}
             }
+            let before = self.status.borrow().tools.clone();
             // A failed listing keeps the tools that are known; a lost connection shows by itself.
-            if let Err(error) = self.relist(client).await {
-                let error = self.log.redacted(&crate::failure::chain(&error));
-                tracing::warn!(server = %self.server.name, error, "tools could not be listed again");
+            if let Err(error) = self.relist(connection).await {
+                let error = self.connector.log.redacted(&crate::failure::chain(&error));
+                tracing::warn!(server = %self.connector.server.name, error, "tools could not be listed again");
+            }
+            if announced || !before.is_identical_to(&self.status.borrow().tools) {
+                self.announce("tools");
             }
         }
     }
 
-    async fn relist(&self, client: &Client) -> Result<(), ConnectFailure> {
-        let tools = list_tools(client, &self.server.name, self.limits.load().timeout).await?;
+    /// Whoever knows this server from before may have missed something.
+    fn announce_all(&self, handshake: &mcp::client::Handshake) {
+        self.announce("tools");
+        if handshake.offers_prompts() {
+            self.announce("prompts");
+        }
+        if handshake.offers_resources() {
+            self.announce("resources");
+        }
+    }
+
+    fn announce(&self, list: &str) {
+        let method = format!("notifications/{list}/list_changed");
+        self.surface.announce(&Notification::new(method, None));
+    }
+
+    async fn relist(&self, connection: &Connection) -> Result<(), ConnectFailure> {
+        let server = &self.connector.server;
+        let timeout = self.limits.load().timeout;
+        let tools = list_tools(&connection.client, &server.name, timeout).await?;
         self.publish(|status| {
             // An unchanged list keeps its identity, so that nobody downstream indexes it again.
             if !status.tools.is_same_as(&tools) {
@@ -163,10 +203,10 @@ impl Actor {
 
     /// Tells of the failure and waits until it makes sense to try again, or somebody asks.
     async fn wait_after(&mut self, failure: &ConnectFailure, attempt: u32) -> Option<Command> {
-        let mut failure = failure.describe(&self.server.name);
+        let mut failure = failure.describe(&self.connector.server.name);
         // Servers quote what they were sent, credentials included.
-        failure.message = self.log.redacted(&failure.message);
-        let server = &self.server.name;
+        failure.message = self.connector.log.redacted(&failure.message);
+        let server = &self.connector.server.name;
         if failure.permanent {
             tracing::error!(%server, error = failure.message, advice = failure.advice, "upstream failed");
             self.publish(|status| status.state = State::Failed { failure });

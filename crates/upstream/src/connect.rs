@@ -5,19 +5,23 @@ use std::time::Duration;
 
 use config::{HttpProtocol, ResolvedTransport, ServerConfig};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use mcp::RawValue;
 use mcp::client::{
-    Client, ConnectError, Events, Hello, HttpEndpoint, Origin, RequestError, same_origin_redirects,
+    Client, ConnectError, Era, Events, Hello, HttpEndpoint, HttpTransport, RequestError,
+    same_origin_redirects,
 };
 use mcp::lines::DEFAULT_LINE_LIMIT;
-use mcp::{ErrorObject, Notification, RawValue, Request};
-use tokio::sync::Notify;
 
+use crate::era::EraMemory;
 use crate::failure::ConnectFailure;
 use crate::process::{ChildGroup, CommandLine, Guardian};
 use crate::stderr::StderrLog;
 
 /// How long a server may take to say hello. `npx` may have to fetch it first.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long it may take to answer the question for its era, which is put to it once. Hardly any server
+/// leaves it unanswered, and many take seconds to start.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many lines of stderr are quoted when a child ends before it said hello.
@@ -35,6 +39,7 @@ pub struct Surroundings {
     /// Whether upstreams are only known and none is started, as for a command that edits the
     /// config while no daemon runs.
     pub dormant: bool,
+    pub eras: EraMemory,
 }
 
 /// A connection that is up, and the process behind it if there is one.
@@ -44,90 +49,135 @@ pub(crate) struct Connected {
     pub child: Option<ChildGroup>,
 }
 
-/// Hears what a server says on its own, and passes on that its tools changed.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    pub tools_changed: Arc<Notify>,
+/// What is needed to connect to one upstream, once or several times.
+#[derive(Debug, Clone)]
+pub(crate) struct Connector {
+    pub server: ServerConfig,
+    pub surroundings: Surroundings,
+    pub log: StderrLog,
 }
 
-pub(crate) async fn connect(
-    server: &ServerConfig,
-    surroundings: &Surroundings,
-    log: &StderrLog,
-    listener: Listener,
-) -> Result<Connected, ConnectFailure> {
-    match server.resolve(&surroundings.environment)? {
-        ResolvedTransport::Stdio {
-            command,
-            args,
-            env,
-            working_dir,
-        } => {
-            let line = CommandLine {
-                command,
-                arguments: args.iter().map(|arg| arg.expose().to_owned()).collect(),
-                environment: env
-                    .into_iter()
-                    .map(|(name, value)| (name, value.expose().to_owned()))
-                    .collect(),
-                working_dir,
-            };
-            connect_stdio(&line, surroundings.guardian.as_ref(), log, listener).await
+// === impl Connector ===
+
+impl Connector {
+    /// Connects in the era that the server speaks. It is asked for it once; later it is taken at
+    /// its word until that no longer holds.
+    pub(crate) async fn connect<E: Events>(
+        &self,
+        events: &Arc<E>,
+    ) -> Result<Connected, ConnectFailure> {
+        let eras = &self.surroundings.eras;
+        let known = eras.recall(&self.server);
+        let mut outcome = self.attempt(hello(known), events).await;
+        if let (Some(era), Err(failure)) = (known, &outcome) {
+            let again = failure.may_be_due_to_the_era();
+            if again || matches!(failure, ConnectFailure::HandshakeTimeout(_)) {
+                tracing::info!(server = %self.server.name, ?era, "the era of the server is no longer known");
+                eras.forget(&self.server);
+            }
+            if again {
+                outcome = self.attempt(hello(None), events).await;
+            }
         }
-        ResolvedTransport::Http {
-            protocol: HttpProtocol::Sse,
-            ..
-        } => Err(ConnectFailure::UnsupportedTransport),
-        ResolvedTransport::Http { url, headers, .. } => {
-            let url = reqwest::Url::parse(url.expose()).map_err(ConnectFailure::Url)?;
-            let mut endpoint = HttpEndpoint::new(url, http_client()?);
-            endpoint.headers = header_map(&headers)?;
-            let hello = Client::connect_http(endpoint, hello(), listener);
-            let client = within_handshake_timeout(hello).await?;
-            Ok(Connected {
-                client,
-                child: None,
-            })
+        if let Err(ConnectFailure::Handshake(ConnectError::Probe(_))) = &outcome {
+            // Some legacy servers do not survive a question that they do not know.
+            outcome = self.attempt(hello(Some(Era::Legacy)), events).await;
+        }
+        let connected = outcome?;
+        eras.keep(&self.server, connected.client.era());
+        Ok(connected)
+    }
+
+    /// Connects once more to a server that is known to be a legacy one, on behalf of a client with
+    /// these capabilities.
+    pub(crate) async fn connect_for<E: Events>(
+        &self,
+        capabilities: &RawValue,
+        events: &Arc<E>,
+    ) -> Result<Connected, ConnectFailure> {
+        let mut hello = hello(Some(Era::Legacy));
+        hello.capabilities = capabilities.to_owned();
+        self.attempt(hello, events).await
+    }
+
+    async fn attempt<E: Events>(
+        &self,
+        hello: Hello,
+        events: &Arc<E>,
+    ) -> Result<Connected, ConnectFailure> {
+        let events = Arc::clone(events);
+        match self.server.resolve(&self.surroundings.environment)? {
+            ResolvedTransport::Stdio {
+                command,
+                args,
+                env,
+                working_dir,
+            } => {
+                let line = CommandLine {
+                    command,
+                    arguments: args.iter().map(|arg| arg.expose().to_owned()).collect(),
+                    environment: env
+                        .into_iter()
+                        .map(|(name, value)| (name, value.expose().to_owned()))
+                        .collect(),
+                    working_dir,
+                };
+                self.start(&line, hello, events).await
+            }
+            ResolvedTransport::Http {
+                url,
+                headers,
+                protocol,
+            } => {
+                let url = reqwest::Url::parse(url.expose()).map_err(ConnectFailure::Url)?;
+                let mut endpoint = HttpEndpoint::new(url, http_client()?);
+                endpoint.headers = header_map(&headers)?;
+                endpoint.transport = match protocol {
+                    HttpProtocol::Streamable => HttpTransport::Streamable,
+                    HttpProtocol::Sse => HttpTransport::Sse,
+                };
+                let hello = Client::connect_http(endpoint, hello, events);
+                let client = within_handshake_timeout(hello).await?;
+                Ok(Connected {
+                    client,
+                    child: None,
+                })
+            }
         }
     }
-}
 
-async fn connect_stdio(
-    line: &CommandLine,
-    guardian: Option<&Guardian>,
-    log: &StderrLog,
-    listener: Listener,
-) -> Result<Connected, ConnectFailure> {
-    let (mut child, pipes) = line.spawn(guardian)?;
-    let written_before = log.count();
-    let collecting = tokio::spawn(log.clone().collect(pipes.stderr));
-    let hello = Client::connect_lines(
-        pipes.stdout,
-        pipes.stdin,
-        DEFAULT_LINE_LIMIT,
-        hello(),
-        listener,
-    );
-    match within_handshake_timeout(hello).await {
-        Ok(client) => Ok(Connected {
-            client,
-            child: Some(child),
-        }),
-        Err(ConnectFailure::Handshake(
-            error @ ConnectError::Initialize(RequestError::Closed(_)),
-        )) => {
-            // The pipe closed because the process is gone: its last words say why.
-            let ended = tokio::time::timeout(Duration::from_secs(2), child.wait()).await;
-            let Ok(Ok(status)) = ended else {
-                return Err(ConnectFailure::Handshake(error));
-            };
-            let _ = tokio::time::timeout(Duration::from_secs(1), collecting).await;
-            let stderr = log.tail_since(written_before, QUOTED_LINES);
-            Err(ConnectFailure::Exited { status, stderr })
-        }
-        Err(failure) => {
-            child.stop().await;
-            Err(failure)
+    async fn start<E: Events>(
+        &self,
+        line: &CommandLine,
+        hello: Hello,
+        events: Arc<E>,
+    ) -> Result<Connected, ConnectFailure> {
+        let (mut child, pipes) = line.spawn(self.surroundings.guardian.as_ref())?;
+        let written_before = self.log.count();
+        let collecting = tokio::spawn(self.log.clone().collect(pipes.stderr));
+        let hello =
+            Client::connect_lines(pipes.stdout, pipes.stdin, DEFAULT_LINE_LIMIT, hello, events);
+        match within_handshake_timeout(hello).await {
+            Ok(client) => Ok(Connected {
+                client,
+                child: Some(child),
+            }),
+            Err(ConnectFailure::Handshake(
+                error @ ConnectError::Initialize(RequestError::Closed(_)),
+            )) => {
+                // The pipe closed because the process is gone: its last words say why.
+                let ended = tokio::time::timeout(Duration::from_secs(2), child.wait()).await;
+                let Ok(Ok(status)) = ended else {
+                    return Err(ConnectFailure::Handshake(error));
+                };
+                let _ = tokio::time::timeout(Duration::from_secs(1), collecting).await;
+                let stderr = self.log.tail_since(written_before, QUOTED_LINES);
+                Err(ConnectFailure::Exited { status, stderr })
+            }
+            Err(failure) => {
+                child.stop().await;
+                Err(failure)
+            }
         }
     }
 }
@@ -141,8 +191,11 @@ async fn within_handshake_timeout(
     }
 }
 
-fn hello() -> Hello {
-    Hello::new("mcpproxy", env!("CARGO_PKG_VERSION"))
+fn hello(era: Option<Era>) -> Hello {
+    let mut hello = Hello::new("mcpproxy", env!("CARGO_PKG_VERSION"));
+    hello.era = era;
+    hello.probe_timeout = PROBE_TIMEOUT;
+    hello
 }
 
 fn http_client() -> Result<reqwest::Client, ConnectFailure> {
@@ -170,23 +223,4 @@ fn header_map(
         map.insert(key, value);
     }
     Ok(map)
-}
-
-// === impl Listener ===
-
-impl Events for Listener {
-    fn notification(&self, notification: Notification, _origin: Origin) {
-        if notification.method == "notifications/tools/list_changed" {
-            self.tools_changed.notify_one();
-        }
-    }
-
-    async fn request(
-        &self,
-        request: Request,
-        _origin: Origin,
-    ) -> Result<Box<RawValue>, ErrorObject> {
-        // We declared no capability, so a server has nothing to ask for.
-        Err(ErrorObject::method_not_found(&request.method))
-    }
 }

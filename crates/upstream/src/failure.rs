@@ -14,8 +14,6 @@ pub(crate) enum ConnectFailure {
     Spawn(#[from] SpawnError),
     #[error(transparent)]
     Resolve(#[from] ResolveError),
-    #[error("the transport `sse` of 2024-11-05 is not spoken yet")]
-    UnsupportedTransport,
     #[error("the address is not a URL")]
     Url(#[source] url::ParseError),
     #[error("header `{name}` is not valid")]
@@ -75,6 +73,23 @@ impl ConnectFailure {
         status.map(|status| status.as_u16())
     }
 
+    /// Whether the server may have been spoken to in an era that it does not know.
+    pub(crate) fn may_be_due_to_the_era(&self) -> bool {
+        let Self::Handshake(error) = self else {
+            return false;
+        };
+        match error {
+            ConnectError::Handshake(_)
+            | ConnectError::Discovery(_)
+            | ConnectError::UnsupportedVersion { .. } => true,
+            ConnectError::Initialize(cause) | ConnectError::Discover(cause) => {
+                let status = cause.http_status().map(|status| status.as_u16());
+                matches!(cause, RequestError::Rpc(_)) || matches!(status, Some(400 | 404 | 405))
+            }
+            ConnectError::Probe(_) | ConnectError::EventStream(_) => false,
+        }
+    }
+
     pub(crate) fn describe(&self, server: &ServerName) -> Failure {
         let (permanent, advice) = self.verdict(server);
         Failure {
@@ -101,10 +116,6 @@ impl ConnectFailure {
             ),
             (Self::Url(_), _) => (true, format!("correct {entry}.url")),
             (Self::Header { .. }, _) => (true, format!("correct {entry}.headers")),
-            (Self::UnsupportedTransport, _) => (
-                true,
-                format!("use the server's streamable HTTP address in {entry}.url"),
-            ),
             (_, Some(401)) => (
                 true,
                 format!("the server wants credentials: set {entry}.headers.Authorization"),

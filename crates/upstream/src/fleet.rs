@@ -1,7 +1,7 @@
 //! All upstreams, kept in step with the config.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -11,9 +11,13 @@ use policy::ServerName;
 use tokio::sync::{Mutex, watch};
 use tokio_util::task::TaskTracker;
 
+use crate::client::Audience;
 use crate::connect::Surroundings;
 use crate::handle::Upstream;
 use crate::state::Status;
+
+/// Set once, when there is somebody to hear.
+pub(crate) type SharedAudience = Arc<OnceLock<Arc<dyn Audience>>>;
 
 type ByName = BTreeMap<ServerName, Arc<Upstream>>;
 
@@ -23,6 +27,7 @@ pub struct Fleet {
     upstreams: ArcSwap<ByName>,
     /// Counts up whenever any upstream's status changes, or there is one more or less.
     changed: watch::Sender<u64>,
+    audience: SharedAudience,
     /// One change of the fleet at a time.
     applying: Mutex<()>,
     /// Upstreams that were taken out and are still ending.
@@ -37,6 +42,7 @@ impl Fleet {
             surroundings,
             upstreams: ArcSwap::default(),
             changed: watch::Sender::new(0),
+            audience: SharedAudience::default(),
             applying: Mutex::new(()),
             leaving: TaskTracker::new(),
         }
@@ -53,6 +59,14 @@ impl Fleet {
 
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
+    }
+
+    /// Has what upstreams say to nobody in particular heard. The first one to ask is heard from
+    /// then on.
+    pub fn announce_to(&self, audience: Arc<dyn Audience>) {
+        if self.audience.set(audience).is_err() {
+            tracing::error!("the fleet has an audience already");
+        }
     }
 
     /// Counts the changes so far.
@@ -78,7 +92,9 @@ impl Fleet {
                     }
                     let changed = self.changed.clone();
                     let surroundings = self.surroundings.clone();
-                    Arc::new(Upstream::start(server.clone(), surroundings, changed))
+                    let audience = Arc::clone(&self.audience);
+                    let starting = Upstream::start(server.clone(), surroundings, changed, audience);
+                    Arc::new(starting)
                 }
             };
             new.insert(server.name.clone(), upstream);
@@ -101,7 +117,12 @@ impl Fleet {
             enabled: true,
             ..server
         };
-        let upstream = Upstream::start(server, surroundings, watch::Sender::new(0));
+        let upstream = Upstream::start(
+            server,
+            surroundings,
+            watch::Sender::new(0),
+            SharedAudience::default(),
+        );
         let status = upstream.settled(deadline).await;
         upstream.stop().await;
         status

@@ -6,21 +6,29 @@
 
 mod actor;
 mod backoff;
+mod client;
 mod connect;
+mod connection;
+mod era;
 mod failure;
 mod fleet;
 pub mod guardian;
 mod handle;
 mod listing;
 mod params;
+mod pool;
 mod process;
 mod state;
 mod stderr;
+mod subscriptions;
+mod switchboard;
 
+pub use client::{Audience, ClientLine, OnBehalf};
 pub use connect::Surroundings;
+pub use era::EraMemory;
 pub use failure::Failure;
 pub use fleet::Fleet;
-pub use handle::{CallError, ToolCall, Upstream};
+pub use handle::{CallError, Forward, ToolCall, Upstream};
 pub use process::Guardian;
 pub use state::{ServerIdentity, State, Status, ToolList};
 pub use stderr::{InvalidLogCursor, LogCursor, LogPage};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use catalog::ToolDefinition;
+use mcp::client::Handshake;
 use policy::ToolName;
 
 use crate::failure::Failure;
@@ -53,11 +54,14 @@ pub struct ToolList {
     by_name: Arc<HashMap<ToolName, usize>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a server says about itself.
+#[derive(Debug, Clone)]
 pub struct ServerIdentity {
     pub name: String,
     pub version: String,
     pub protocol: mcp::ProtocolVersion,
+    /// Its whole answer to the greeting, for those to whom we stand in its place.
+    pub handshake: Arc<Handshake>,
 }
 
 // === impl State ===
@@ -103,6 +107,19 @@ impl Status {
     }
 }
 
+// === impl ServerIdentity ===
+
+impl ServerIdentity {
+    pub(crate) fn of(handshake: &Arc<Handshake>) -> Self {
+        Self {
+            name: handshake.server.name.clone(),
+            version: handshake.server.version.clone(),
+            protocol: handshake.protocol,
+            handshake: Arc::clone(handshake),
+        }
+    }
+}
+
 // === impl ToolList ===
 
 impl ToolList {
@@ -124,6 +141,11 @@ impl ToolList {
 
     pub fn get(&self, name: &ToolName) -> Option<&Arc<ToolDefinition>> {
         self.all.get(*self.by_name.get(name)?)
+    }
+
+    /// Whether it is the very same listing.
+    pub(crate) fn is_identical_to(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.all, &other.all)
     }
 
     pub(crate) fn is_same_as(&self, tools: &[Arc<ToolDefinition>]) -> bool {

@@ -30,6 +30,8 @@ mod cli_upstream;
 #[cfg(test)]
 mod config_torture;
 #[cfg(test)]
+mod doors;
+#[cfg(test)]
 mod drift;
 #[cfg(test)]
 mod first_run;
@@ -47,6 +49,8 @@ mod known_queries;
 mod losslessness;
 #[cfg(test)]
 mod openapi;
+#[cfg(test)]
+mod person;
 #[cfg(test)]
 mod principals;
 #[cfg(test)]

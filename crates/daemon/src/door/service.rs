@@ -3,28 +3,23 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use activity::Source;
-use mcp::server::{Connection, InitializeResult, Outbound, RequestContext, Service};
-use mcp::{ErrorObject, Members, Notification, RawValue, Request, codes};
+use mcp::server::{Connection, InitializeResult, RequestContext, Service};
+use mcp::{ErrorObject, RawValue, Request};
 use policy::{Code, IntentMode, Refusal, ToolVariant};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use serde_json::value::to_raw_value;
-use tokio::sync::mpsc;
 
 use super::cut::Cut;
 use super::definitions::{DESCRIBE_TOOL, READ_CACHE, RETRIEVE_TOOLS, tools_list};
+use super::passage::{Answer, caller, progress_token, raw, refused, with_progress};
 use super::response_cache::ResponseCache;
-use crate::engine::{CallRequest, Caller, Engine, SearchRequest};
+use crate::engine::{CallRequest, Engine, SearchRequest};
 use crate::http::Principal;
 
 const INSTRUCTIONS: &str = "Tools of all connected MCP servers, behind six tools. Find a tool with \
 retrieve_tools, then run it with the variant that its call_with names.";
 
 const MAX_DESCRIBED: usize = 50;
-
-/// How many progress reports may wait for a slow client.
-const PROGRESS_BACKLOG: usize = 16;
 
 /// What agents are told that know mcpproxy from before the lanes.
 const CALL_TOOL_IS_GONE: &str = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or \
@@ -61,8 +56,6 @@ struct ReadCacheArguments {
     offset: usize,
     limit: Option<usize>,
 }
-
-type Answer = Result<Box<RawValue>, ErrorObject>;
 
 // === impl AgentDoor ===
 
@@ -103,20 +96,10 @@ impl AgentDoor {
         call.meta = params.meta.map(ToOwned::to_owned);
         let caller = caller(&context);
         let token = params.meta.and_then(progress_token);
-        let outcome = match token {
-            None => {
-                let calling = self.engine.call(&call, &caller, None);
-                or_cancelled(calling, &context).await?
-            }
-            Some(token) => {
-                let (sender, receiver) = mpsc::channel(PROGRESS_BACKLOG);
-                let calling = self.engine.call(&call, &caller, Some(sender));
-                let relaying = relay_progress(receiver, token, &context.outbound);
-                // The sender goes with the call, so the relay ends right after it.
-                let both = async { tokio::join!(calling, relaying).0 };
-                or_cancelled(both, &context).await?
-            }
-        };
+        let outcome = with_progress(token, &context, |progress| {
+            self.engine.call(&call, &caller, progress)
+        });
+        let outcome = outcome.await?;
         match outcome {
             Ok(result) => Ok(self.within_limit(result, &context)),
             Err(refusal) => refused(&refusal),
@@ -221,39 +204,6 @@ impl Service for AgentDoor {
     }
 }
 
-/// Runs a call until it ends or the client cancels it; dropping it cancels it at the upstream.
-async fn or_cancelled<T>(
-    call: impl Future<Output = T>,
-    context: &RequestContext,
-) -> Result<T, ErrorObject> {
-    tokio::select! {
-        outcome = call => Ok(outcome),
-        () = context.cancelled.cancelled() => {
-            // Nobody is waiting for this answer any more.
-            Err(ErrorObject::new(codes::CONNECTION_CLOSED, "cancelled"))
-        }
-    }
-}
-
-/// Passes progress on under the token that the client chose.
-async fn relay_progress(
-    mut reports: mpsc::Receiver<Box<RawValue>>,
-    token: Box<RawValue>,
-    outbound: &Outbound,
-) {
-    while let Some(report) = reports.recv().await {
-        let Ok(mut members) = Members::parse(&report) else {
-            continue;
-        };
-        members.set("progressToken", token.clone());
-        let params = members.to_raw().ok();
-        let notification = Notification::new("notifications/progress", params);
-        if outbound.notify(notification).await.is_err() {
-            return;
-        }
-    }
-}
-
 /// Who may read on in a long result: the session that got it or, in the modern era, which has no
 /// sessions, whoever comes as the same principal and knows the key.
 fn owner(connection: &Connection) -> String {
@@ -262,25 +212,6 @@ fn owner(connection: &Connection) -> String {
         return format!("{:?}", principal.unwrap_or(&Principal::Owner));
     }
     connection.session.to_string()
-}
-
-/// Who called, for the log.
-fn caller(context: &RequestContext) -> Caller {
-    let connection = &context.connection;
-    Caller {
-        source: Source::Mcp,
-        // A modern client has no session; the id made up for its request would only mislead.
-        session_id: (!connection.protocol.is_modern()).then(|| connection.session.to_string()),
-        client_name: Some(connection.client.name.clone()).filter(|name| !name.is_empty()),
-        request_id: Some(context.request_id.to_string()),
-    }
-}
-
-fn progress_token(meta: &RawValue) -> Option<Box<RawValue>> {
-    Members::parse(meta)
-        .ok()?
-        .get("progressToken")
-        .map(ToOwned::to_owned)
 }
 
 fn parse<'a, T: Deserialize<'a>>(
@@ -300,15 +231,6 @@ fn parse<'a, T: Deserialize<'a>>(
         );
         Refusal::new(Code::InvalidArgs, message)
     })
-}
-
-/// A refusal as agents get it: text for the model, the same as data for programs.
-fn refused(refusal: &Refusal) -> Answer {
-    raw(&json!({
-        "content": [{"type": "text", "text": refusal.message}],
-        "structuredContent": refusal,
-        "isError": true
-    }))
 }
 
 /// A result of our own: the JSON as text, and the same as structured content.
@@ -332,8 +254,4 @@ fn structured(value: &impl Serialize) -> Answer {
         }],
         structured_content: &value,
     })
-}
-
-fn raw(value: &impl Serialize) -> Answer {
-    to_raw_value(value).map_err(|error| ErrorObject::internal(error.to_string()))
 }

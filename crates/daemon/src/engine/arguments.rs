@@ -12,7 +12,8 @@ use super::strict_json;
 /// arguments are not acceptable, because a refused call is recorded like any other.
 #[derive(Debug)]
 pub struct CallRequest {
-    pub variant: ToolVariant,
+    /// The lane that the agent chose. Where a door has no lanes, the tool's tier decides.
+    pub variant: Option<ToolVariant>,
     /// What the agent called the tool, right or wrong.
     pub name: String,
     /// The tool's arguments, an object; none is sent where none was given.
@@ -21,6 +22,8 @@ pub struct CallRequest {
     pub intent: Option<DeclaredIntent>,
     /// `_meta` of the client's request.
     pub meta: Option<Box<RawValue>>,
+    /// What is sent to the upstream, where it was written for it and not put together here.
+    pub params: Option<Box<RawValue>>,
     /// The size of the arguments as they arrived.
     pub bytes: usize,
     /// The first thing that is wrong with the arguments.
@@ -63,13 +66,35 @@ impl CallRequest {
         let (intent, bad_intent) = split(given.declared_intent());
         let (arguments, bad_arguments) = split(given.tool_arguments());
         Self {
-            variant,
+            variant: Some(variant),
             name: given.name.unwrap_or_default().into_owned(),
             arguments,
             intent,
             meta: None,
+            params: None,
             bytes: text.len(),
             fault: unreadable.or(bad_intent).or(bad_arguments),
+        }
+    }
+
+    /// A call of a tool by its own name, through a door without lanes. `params` are what the
+    /// upstream gets, and `arguments` the part of them that is checked and recorded.
+    pub(crate) fn by_tier(
+        name: String,
+        arguments: Option<&RawValue>,
+        params: Box<RawValue>,
+    ) -> Self {
+        let arguments = arguments.filter(|raw| raw.get() != "null");
+        let checked = arguments.map(|object| check("arguments", object.get()));
+        Self {
+            variant: None,
+            name,
+            arguments: arguments.map(ToOwned::to_owned),
+            intent: None,
+            meta: None,
+            bytes: arguments.map_or(0, |raw| raw.get().len()),
+            params: Some(params),
+            fault: checked.and_then(Result::err),
         }
     }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use catalog::ToolDefinition;
-use mcp::RawValue;
-use policy::{Call, Code, IntentDeclaration, Refusal, ToolId, decide};
+use mcp::{ErrorObject, RawValue};
+use policy::{Call, Code, IntentDeclaration, IntentMode, Refusal, ToolId, ToolVariant, decide};
 use tokio::sync::mpsc;
-use upstream::{CallError, ToolCall, Upstream};
+use upstream::{CallError, Forward, OnBehalf, ToolCall, Upstream};
 
 use super::locate::{Located, unavailable};
 use super::recording::{Decided, log_entry};
@@ -17,17 +17,27 @@ use super::{CallRequest, Caller, Engine};
 /// Where the params of progress notifications go while a call is under way.
 pub(crate) type Progress = mpsc::Sender<Box<RawValue>>;
 
+/// Why a call brought no result.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub refusal: Refusal,
+    /// The error that the upstream answered with, for doors that pass it on as it is.
+    pub error: Option<ErrorObject>,
+}
+
 /// A call that may be sent.
 struct Admitted {
     tool: ToolId,
     upstream: Arc<Upstream>,
     decided: Decided,
+    variant: ToolVariant,
 }
 
 /// A call that may not, and what was decided about it if it came that far.
 struct Rejected {
     refusal: Refusal,
     decided: Option<Decided>,
+    variant: Option<ToolVariant>,
 }
 
 impl Engine {
@@ -39,38 +49,72 @@ impl Engine {
         caller: &Caller,
         progress: Option<Progress>,
     ) -> Result<Box<RawValue>, Refusal> {
+        let answer = self.call_for(request, caller, progress, None).await;
+        answer.map_err(|failed| failed.refusal)
+    }
+
+    /// Like [`Engine::call`], with a client whom the upstream can ask on the way.
+    pub(crate) async fn call_for(
+        &self,
+        request: &CallRequest,
+        caller: &Caller,
+        progress: Option<Progress>,
+        client: Option<&OnBehalf>,
+    ) -> Result<Box<RawValue>, Failed> {
         let started = Instant::now();
         let admitted = match self.admit(request).await {
             Ok(admitted) => admitted,
-            Err(Rejected { refusal, decided }) => {
-                let entry = log_entry(request, caller, decided.as_ref());
-                self.record_refusal(entry, &refusal, started.elapsed())
+            Err(rejected) => {
+                let decided = rejected.decided.as_ref();
+                let entry = log_entry(request, caller, decided, rejected.variant);
+                self.record_refusal(entry, &rejected.refusal, started.elapsed())
                     .await;
-                return Err(refusal);
+                return Err(rejected.refusal.into());
             }
         };
-        let entry = log_entry(request, caller, Some(&admitted.decided));
-        let record = self.record_start(entry, request.variant).await?;
-        let call = ToolCall {
-            tool: admitted.tool.tool(),
-            arguments: request.arguments.as_deref(),
-            meta: request.meta.as_deref(),
-            progress,
-        };
+        let variant = admitted.variant;
+        let entry = log_entry(request, caller, Some(&admitted.decided), Some(variant));
+        let record = self.record_start(entry, variant).await?;
         // Boxed: the doors move this future about before it runs, each move a copy of its state,
         // and most of that would be room for what the upstream's client needs.
-        let answer = Box::pin(admitted.upstream.call_tool(call)).await;
-        let answer = answer.map_err(|error| failed(&admitted.tool, error));
+        let answer = match &request.params {
+            None => {
+                let call = ToolCall {
+                    tool: admitted.tool.tool(),
+                    arguments: request.arguments.as_deref(),
+                    meta: request.meta.as_deref(),
+                    progress,
+                };
+                Box::pin(admitted.upstream.call_tool(call)).await
+            }
+            Some(params) => {
+                let forward = Forward {
+                    method: "tools/call",
+                    params: Some(params.clone()),
+                    progress,
+                    client,
+                };
+                Box::pin(admitted.upstream.request(forward)).await
+            }
+        };
+        let mut error = None;
+        let answer = answer.map_err(|failure| {
+            if let CallError::Rpc(answered) = &failure {
+                error = Some(answered.clone());
+            }
+            failed(&admitted.tool, failure)
+        });
         if let Some(record) = record {
             self.record_end(record, &answer, started.elapsed()).await;
         }
-        answer
+        answer.map_err(|refusal| Failed { refusal, error })
     }
 
     async fn admit(&self, request: &CallRequest) -> Result<Admitted, Rejected> {
         let undecided = |refusal| Rejected {
             refusal,
             decided: None,
+            variant: request.variant,
         };
         let tool = request.tool().map_err(undecided)?;
         let located = self.locate(&tool).await;
@@ -81,27 +125,39 @@ impl Engine {
             // Of a call that goes nowhere, an intent that does not hold is the first thing to mend.
             undecided(self.intent_refusal(request).unwrap_or(refusal))
         })?;
-        let decided = self.decide(request, &tool, &definition);
+        let by_tier = || self.standing(&definition).call_with;
+        let variant = request.variant.unwrap_or_else(by_tier);
+        let decided = self.decide(request, variant, &definition);
         if let Some(refusal) = decided.decision.refusal().cloned() {
-            let decided = Some(decided);
-            return Err(Rejected { refusal, decided });
+            return Err(Rejected {
+                refusal,
+                decided: Some(decided),
+                variant: Some(variant),
+            });
         }
         if let Some(warning) = decided.decision.warning() {
-            tracing::warn!(%tool, tool_variant = request.variant.as_str(), "{warning}");
+            tracing::warn!(%tool, tool_variant = variant.as_str(), "{warning}");
         }
         Ok(Admitted {
             tool,
             upstream,
             decided,
+            variant,
         })
     }
 
-    fn decide(&self, request: &CallRequest, tool: &ToolId, definition: &ToolDefinition) -> Decided {
+    fn decide(
+        &self,
+        request: &CallRequest,
+        variant: ToolVariant,
+        definition: &ToolDefinition,
+    ) -> Decided {
         let known = self.known(definition);
         let config = self.config.load();
         let overrides = config.tool_overrides.compiled();
+        let tool = &definition.id;
         let call = Call {
-            variant: request.variant,
+            variant,
             tool,
             intent: request.intent.as_ref(),
             annotations: definition.annotations.as_ref(),
@@ -111,21 +167,38 @@ impl Engine {
             pinned: known.standing.pinned,
             hold: known.standing.hold,
         };
+        let mut rules = config.intent_declaration;
+        if request.variant.is_none() {
+            // A door without lanes has no place to declare an intent either.
+            rules.mode = IntentMode::Inferred;
+        }
         Decided {
-            decision: decide(&call, &config.intent_declaration),
-            facts: facts_of(&call, true),
+            decision: decide(&call, &rules),
+            facts: facts_of(&call, request.variant.is_some()),
         }
     }
 
     fn intent_refusal(&self, request: &CallRequest) -> Option<Refusal> {
         let mode = self.config.load().intent_declaration.mode;
-        IntentDeclaration::check(request.intent.as_ref(), request.variant, mode).err()
+        let variant = request.variant?;
+        IntentDeclaration::check(request.intent.as_ref(), variant, mode).err()
+    }
+}
+
+// === impl Failed ===
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            refusal,
+            error: None,
+        }
     }
 }
 
 fn failed(tool: &ToolId, error: CallError) -> Refusal {
     match error {
-        CallError::Unavailable { state, .. } => unavailable(tool, &state),
+        CallError::Unavailable { state, .. } => unavailable(tool.server(), &state),
         CallError::Timeout { after } => {
             let seconds = after.as_secs_f64();
             let message =
@@ -150,7 +223,11 @@ fn failed(tool: &ToolId, error: CallError) -> Refusal {
                 Some(data) => refusal.with("upstream_data", data),
             }
         }
-        error @ CallError::Wire(_) => Refusal::new(
+        error @ CallError::NoConnection { .. } => {
+            Refusal::new(Code::ServerUnavailable, error.to_string())
+                .with("server", tool.server().as_str())
+        }
+        error @ (CallError::Wire(_) | CallError::InputRefused { .. }) => Refusal::new(
             Code::UpstreamError,
             format!("Tool '{tool}' failed: {error}"),
         )

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catalog::ToolDefinition;
-use policy::{Code, Refusal, ToolId};
+use policy::{Code, Refusal, ServerName, ToolId};
 use upstream::{State, Upstream};
 
 use super::Engine;
@@ -39,7 +39,7 @@ impl Engine {
                 definition,
             }),
             (None, State::Ready) => Err(self.unknown_tool(id)),
-            (None, state) => Err(unavailable(id, state)),
+            (None, state) => Err(unavailable(id.server(), state)),
         }
     }
 
@@ -78,8 +78,7 @@ impl Engine {
 }
 
 /// The upstream exists but cannot take the call now.
-pub(super) fn unavailable(id: &ToolId, state: &State) -> Refusal {
-    let server = id.server();
+pub(crate) fn unavailable(server: &ServerName, state: &State) -> Refusal {
     let (why, what_to_do) = match state {
         State::Disabled => (
             "is switched off".to_owned(),

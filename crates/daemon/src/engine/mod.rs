@@ -30,6 +30,7 @@ use crate::pins::Pins;
 
 pub use arguments::CallRequest;
 pub(crate) use audit::Audited;
+pub(crate) use locate::unavailable;
 pub(crate) use quarantine::{Approval, QuarantineError, ServerDrift};
 pub use recording::Caller;
 pub(crate) use search::{Detail, SearchError, SearchRequest, SearchResult};

@@ -51,6 +51,7 @@ pub(super) fn log_entry<'a>(
     request: &'a CallRequest,
     caller: &'a Caller,
     decided: Option<&Decided>,
+    variant: Option<ToolVariant>,
 ) -> Start<'a> {
     let decision = decided.map(|decided| &decided.decision);
     let (server_name, tool_name) = match request.name.split_once(':') {
@@ -74,7 +75,7 @@ pub(super) fn log_entry<'a>(
         request_id: caller.request_id.as_deref(),
         metadata: Metadata {
             intent: recorded_intent(request, decision),
-            tool_variant: Some(request.variant),
+            tool_variant: variant,
             effective_tier: effective.and_then(policy::EffectiveTier::tier),
             provenance: effective.map(policy::EffectiveTier::provenance),
             warnings: warning.into_iter().collect(),

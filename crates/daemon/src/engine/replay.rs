@@ -351,7 +351,8 @@ mod tests {
             scenario.tool.clone_into(&mut request.name);
             request.intent.clone_from(&scenario.intent);
             let decided = decided(&scenario, &configs[scenario.config], &request);
-            let entry = log_entry(&request, &caller, Some(&decided));
+            let variant = Some(scenario.variant);
+            let entry = log_entry(&request, &caller, Some(&decided), variant);
             let outcome = match decided.decision.refusal() {
                 None => activity::Outcome::Success,
                 Some(refusal) => activity::Outcome::Blocked {

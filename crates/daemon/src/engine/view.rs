@@ -72,6 +72,11 @@ impl Engine {
         }
     }
 
+    /// Whether the tool must not be shown or called until the operator approves it.
+    pub(crate) fn holds(&self, tool: &ToolDefinition) -> bool {
+        self.known(tool).standing.hold.is_some()
+    }
+
     pub(crate) fn view(&self, tool: &ToolDefinition, stale: bool) -> ToolView {
         let standing = self.standing(tool);
         ToolView {

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use axum::extract::{Path, Request};
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::get;
+use axum::routing::{any, get};
 use config::{Document, Settings};
-use mcp::server::{HttpOptions, HttpServer};
 use tokio_util::sync::CancellationToken;
 
 use super::auth::{self, ApiKey};
 use super::guard::{self, Guard};
 use crate::config_editor::ConfigEditor;
-use crate::door::AgentDoor;
+use crate::door::Doors;
 use crate::engine::Engine;
 use crate::rest::{self, ApiError};
 
@@ -45,7 +45,7 @@ impl AppState {
 #[derive(Debug, Clone)]
 pub(crate) struct Routes {
     pub router: Router,
-    pub door: HttpServer<AgentDoor>,
+    pub doors: Arc<Doors>,
     pub stopping: CancellationToken,
 }
 
@@ -57,10 +57,7 @@ pub(crate) fn router(
     config_editor: ConfigEditor,
 ) -> Routes {
     let guard = Guard::new(listen);
-    let door = HttpServer::new(
-        Arc::new(AgentDoor::new(Arc::clone(&engine))),
-        HttpOptions::default(),
-    );
+    let doors = Doors::new(Arc::clone(&engine));
     let state = AppState {
         engine,
         api_key: Arc::new(api_key),
@@ -80,7 +77,7 @@ pub(crate) fn router(
         // Alive: the process answers. Ready: it takes calls, whatever its upstreams are doing.
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(|| async { "ready\n" }))
-        .route("/mcp", door.route().layer(mcp_auth))
+        .merge(mcp_routes(&doors).layer(mcp_auth))
         .merge(rest)
         .merge(events)
         .fallback(rest::no_such_route)
@@ -88,9 +85,25 @@ pub(crate) fn router(
         .with_state(state);
     Routes {
         router,
-        door,
+        doors,
         stopping,
     }
+}
+
+fn mcp_routes(doors: &Arc<Doors>) -> Router<AppState> {
+    let (direct, server) = (Arc::clone(doors), Arc::clone(doors));
+    Router::new()
+        .route("/mcp", doors.agent.route())
+        .route(
+            "/mcp/direct",
+            any(async move |request: Request| direct.direct(request).await),
+        )
+        .route(
+            "/mcp/server/{name}",
+            any(async move |Path(name): Path<String>, request: Request| {
+                server.server(&name, request).await
+            }),
+        )
 }
 
 /// The routes for the process itself: every request is the owner's.

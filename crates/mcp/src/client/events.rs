@@ -28,7 +28,7 @@ pub enum Origin {
 /// Hears what a server sends on its own. Implemented by the owner of a client.
 ///
 /// What a modern server wants to know before it answers a call comes as the request that a legacy
-/// server would have sent.
+/// server would have sent, with the key that the server gave the question for its id.
 ///
 /// The client itself answers `ping`, routes `notifications/progress` to whoever registered the
 /// token, and takes `notifications/cancelled` by dropping the future of the request it names.

@@ -208,6 +208,15 @@ impl Client {
         Arc::clone(closed.wait().await)
     }
 
+    /// Whether the connection is gone for good.
+    pub fn is_closed(&self) -> bool {
+        let closed = match &self.inner.transport {
+            Transport::Legacy(legacy) => legacy.closed(),
+            Transport::Modern(modern) => modern.closed(),
+        };
+        closed.get().is_some()
+    }
+
     /// Ends the connection. Requests that still wait fail.
     pub async fn close(&self) {
         match &self.inner.transport {

@@ -14,7 +14,7 @@ mod session_id;
 mod stdio;
 
 pub use http::{HttpOptions, HttpServer};
-pub use modern::Parking;
+pub use modern::{Parking, may_be_asked};
 pub use outbound::{Gone, OfferError, Outbound, OutboundError};
 pub use service::{ClientIdentity, Connection, InitializeResult, RequestContext, Service};
 pub use session_id::{NoRandomness, SessionId};

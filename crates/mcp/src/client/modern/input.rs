@@ -63,16 +63,16 @@ impl InputRequired {
         self.input_requests.is_some()
     }
 
-    /// Asks the owner everything at once.
+    /// Asks the owner everything at once. Each question has the key that the server gave it for
+    /// its id.
     pub(super) async fn answer(
         self,
         incoming: &Arc<Incoming>,
         origin: Origin,
-        next_id: impl Fn() -> u64,
     ) -> Result<Retry, RequestError> {
         let responses = match &self.input_requests {
             None => None,
-            Some(questions) => Some(ask(questions, incoming, origin, next_id).await?),
+            Some(questions) => Some(ask(questions, incoming, origin).await?),
         };
         Ok(Retry {
             responses,
@@ -85,26 +85,22 @@ async fn ask(
     questions: &RawValue,
     incoming: &Arc<Incoming>,
     origin: Origin,
-    next_id: impl Fn() -> u64,
 ) -> Result<Box<RawValue>, RequestError> {
     let questions = Members::parse(questions).map_err(unintelligible)?;
-    let asking = questions.iter().map(|(name, question)| {
-        let id = RequestId::from(next_id());
-        async move {
-            let question: Question<'_> =
-                serde_json::from_str(question.get()).map_err(unintelligible)?;
-            let request = Request {
-                id,
-                method: question.method.clone(),
-                params: question.params.map(ToOwned::to_owned),
-            };
-            match incoming.ask(request, origin).await {
-                Ok(answer) => Ok((name, answer)),
-                Err(source) => Err(RequestError::InputRefused {
-                    method: question.method,
-                    source,
-                }),
-            }
+    let asking = questions.iter().map(|(key, question)| async move {
+        let question: Question<'_> =
+            serde_json::from_str(question.get()).map_err(unintelligible)?;
+        let request = Request {
+            id: RequestId::from(key),
+            method: question.method.clone(),
+            params: question.params.map(ToOwned::to_owned),
+        };
+        match incoming.ask(request, origin).await {
+            Ok(answer) => Ok((key, answer)),
+            Err(source) => Err(RequestError::InputRefused {
+                method: question.method,
+                source,
+            }),
         }
     });
     let mut responses = Members::default();

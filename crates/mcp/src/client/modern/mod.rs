@@ -204,10 +204,7 @@ impl Modern {
         if !required.has_questions() {
             tokio::time::sleep(PAUSE).await;
         }
-        let next_id = || self.channel.carrier.next_id();
-        required
-            .answer(&self.channel.incoming, origin, next_id)
-            .await
+        required.answer(&self.channel.incoming, origin).await
     }
 
     async fn list_tools(&self, call: Call<'_>) -> Answer {

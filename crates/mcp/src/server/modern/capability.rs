@@ -12,6 +12,12 @@ pub(super) struct Capability {
     part: Option<&'static str>,
 }
 
+/// Whether a client that declared these capabilities can be asked this. Of a method that belongs to
+/// no capability only the client itself can tell.
+pub fn may_be_asked(capabilities: &RawValue, method: &str, params: Option<&RawValue>) -> bool {
+    Capability::needed_for(method, params).is_none_or(|needed| needed.is_declared_in(capabilities))
+}
+
 impl Capability {
     /// What a question takes; `None` for those that this era cannot put at all.
     pub(super) fn needed_for(method: &str, params: Option<&RawValue>) -> Option<Self> {

@@ -20,6 +20,9 @@ use crate::server::outbound::{Gone, OfferError, OutboundError};
 use crate::server::route::Route;
 use crate::{ErrorObject, LogLevel, Notification, codes};
 
+/// Notifications that may wait for a client to come back.
+const MAX_HELD_BACK: usize = 64;
+
 #[derive(Debug)]
 pub(in crate::server) struct Conversation {
     listeners: Arc<Listeners>,
@@ -36,6 +39,8 @@ pub(in crate::server) struct Conversation {
 struct State {
     /// `None` between two rounds, when there is no response to write to.
     route: Option<Route>,
+    /// What was said between two rounds, for the next one.
+    held_back: Vec<Notification>,
     progress_token: Option<Box<RawValue>>,
     capabilities: Box<RawValue>,
     /// Answers that came before their questions.
@@ -87,6 +92,7 @@ impl Conversation {
             cancelled: CancellationToken::new(),
             state: Mutex::new(State {
                 route,
+                held_back: Vec::new(),
                 progress_token: facts.progress_token.clone(),
                 capabilities: facts.client.capabilities.clone(),
                 given,
@@ -100,8 +106,15 @@ impl Conversation {
     /// The client is back. Questions that it did not answer stay open, and it is asked again.
     pub(super) fn resume(&self, facts: Facts, mut input: Input, route: Route) {
         let mut state = lock(&self.state);
-        state.route = Some(route);
         state.progress_token = facts.progress_token;
+        for notification in std::mem::take(&mut state.held_back) {
+            let message = self.encode(&notification, state.progress_token.as_deref());
+            if let Some(message) = message {
+                // A client that is gone again already has lost this round as well.
+                let _ = route.offer(message);
+            }
+        }
+        state.route = Some(route);
         state.capabilities = facts.client.capabilities;
         let answered: Vec<u64> = state
             .open
@@ -120,7 +133,7 @@ impl Conversation {
         }
     }
 
-    /// Ends the round; until the next nothing reaches the client.
+    /// Ends the round; what is said until the next is kept for it.
     pub(super) fn pause(&self) {
         lock(&self.state).route = None;
     }
@@ -225,15 +238,30 @@ impl Conversation {
             }
             _ => {}
         }
-        let state = lock(&self.state);
-        let route = state.route.clone()?;
-        if notification.method != "notifications/progress" {
-            return Some((route, notification.encode()));
-        }
+        let mut state = lock(&self.state);
+        let Some(route) = state.route.clone() else {
+            if state.held_back.len() < MAX_HELD_BACK {
+                state.held_back.push(notification.clone());
+            } else {
+                tracing::debug!(
+                    method = notification.method,
+                    "too much is said between two rounds"
+                );
+            }
+            return None;
+        };
         let token = state.progress_token.clone();
         drop(state);
-        let message = self.progress_for(token?, notification)?;
+        let message = self.encode(notification, token.as_deref())?;
         Some((route, message))
+    }
+
+    /// The message for a round whose request has this token.
+    fn encode(&self, notification: &Notification, token: Option<&RawValue>) -> Option<Vec<u8>> {
+        if notification.method != "notifications/progress" {
+            return Some(notification.encode());
+        }
+        self.progress_for(token?, notification)
     }
 
     fn wants_to_see(&self, message: &Notification) -> bool {
@@ -250,14 +278,14 @@ impl Conversation {
     }
 
     /// Progress under the token of this round's request.
-    fn progress_for(&self, token: Box<RawValue>, progress: &Notification) -> Option<Vec<u8>> {
+    fn progress_for(&self, token: &RawValue, progress: &Notification) -> Option<Vec<u8>> {
         let known = self.progress_token.as_deref().map(RawValue::get);
         if known == Some(token.get()) {
             return Some(progress.encode());
         }
         let params = progress.params.as_deref()?;
         let mut members = Members::parse(params).ok()?;
-        members.set("progressToken", token);
+        members.set("progressToken", token.to_owned());
         let params = members.to_raw().ok()?;
         Some(Notification::new(progress.method.clone(), Some(params)).encode())
     }
@@ -378,12 +406,15 @@ mod tests {
         let (pipe, mut second) = tokio::sync::mpsc::channel(8);
         conversation.resume(facts(None, Some("7")), input(&[]), Route::Pipe(pipe));
         conversation.notify(progress()).await.unwrap();
-        let message = String::from_utf8(second.try_recv().unwrap()).unwrap();
-        assert!(
-            message.contains(r#"{"progressToken":7,"progress":0.5}"#),
-            "{message}"
-        );
-        assert!(first.try_recv().is_err());
+        // What was said between the rounds comes first, under the new token like the rest.
+        for _ in 0..2 {
+            let message = String::from_utf8(second.try_recv().unwrap()).unwrap();
+            assert!(
+                message.contains(r#"{"progressToken":7,"progress":0.5}"#),
+                "{message}"
+            );
+        }
+        assert!(second.try_recv().is_err() && first.try_recv().is_err());
     }
 
     #[tokio::test]

@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use self::answer::Answer;
 use self::answer::Question;
+pub use self::capability::may_be_asked;
 pub(super) use self::conversation::Conversation;
 use self::conversation::InputRequest;
 pub(super) use self::listener::Listener;

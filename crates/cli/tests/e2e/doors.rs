@@ -1,0 +1,395 @@
+//! `/mcp/server/{name}` and `/mcp/direct`: everything passes, and calls take the one path.
+
+use mcp::client::Era;
+use serde_json::{Value, json};
+use testkit::conformance::{Eras, Fixture};
+use testkit::{DEADLINE, Refusal, Script, Session, TestDaemon, Tool, http_client, wait_until};
+
+use crate::person::{Person, Visitor, everything, fixture_over_stdio};
+use crate::support::{Front, home};
+
+const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+
+async fn post(daemon: &TestDaemon, path: &str) -> (u16, Value) {
+    let answer = http_client()
+        .post(daemon.url(path))
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .body(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
+        .send()
+        .await
+        .unwrap();
+    let status = answer.status().as_u16();
+    (status, answer.json().await.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn definitions_and_results_pass_byte_for_byte() {
+    let result = r#"{"content":[{"type":"new-kind", "x":1.0}], "zz":10000000000000000000000,"_meta":{"a": 1}}"#;
+    let definition = r#"{"name":"odd","x-new": 1.0, "inputSchema":{"type":"object","$defs":{"a":{}}},"annotations":{"readOnlyHint":true,"x":[ ]}}"#;
+    let mut tool = Tool::read_only("odd").returns(result);
+    tool.definition = definition.to_owned();
+    let front = Front::of([tool]).await;
+    let session = Session::open(&front.daemon.url("/mcp/server/up")).await;
+    let list = session.request("tools/list", "{}").await.result.unwrap();
+    assert_eq!(list, format!(r#"{{"tools":[{definition}]}}"#));
+    let call = r#"{"name":"odd","arguments":{ "b": 1.0 },"task":{"ttl":5},"_meta":{"k":"v"}}"#;
+    let answer = session.request("tools/call", call).await.result.unwrap();
+    assert_eq!(answer, result);
+    let sent = front.record.received("tools/call");
+    assert_eq!(sent.len(), 1);
+    let direct = Session::open(&front.daemon.url("/mcp/direct")).await;
+    let call = call.replace("\"odd\"", "\"up__odd\"");
+    let answer = direct.request("tools/call", &call).await.result.unwrap();
+    assert_eq!(answer, result);
+    let sent = front.record.received("tools/call");
+    assert_eq!(sent.len(), 2);
+    let params: Vec<Value> = sent.iter().map(|sent| sent["params"].clone()).collect();
+    let expected =
+        json!({"name": "odd", "arguments": {"b": 1.0}, "task": {"ttl": 5}, "_meta": {"k": "v"}});
+    assert_eq!(params, [expected.clone(), expected]);
+}
+
+#[tokio::test]
+async fn calls_are_recorded_on_the_lane_of_their_tier() {
+    let tools = [
+        Tool::read_only("look"),
+        Tool::defined(&json!({"name": "wipe", "inputSchema": {"type": "object"},
+            "annotations": {"destructiveHint": true}})),
+        Tool::defined(&json!({"name": "plain", "inputSchema": {"type": "object"}})),
+        Tool::read_only("pinned"),
+    ];
+    let config = json!({"tool_overrides": {"up:pinned": "destructive"}});
+    let front = Front::with(config, &Script::new(tools)).await;
+    let session = Session::open(&front.daemon.url("/mcp/server/up")).await;
+    let direct = Session::open(&front.daemon.url("/mcp/direct")).await;
+    for tool in ["look", "wipe", "plain", "pinned"] {
+        session.call(tool, &json!({})).await;
+        direct.call(&format!("up__{tool}"), &json!({})).await;
+    }
+    let data = front.daemon.api("/activity?type=tool_call").await;
+    let mut lanes: Vec<_> = data["activities"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| {
+            assert_eq!(record["status"], "success", "{record}");
+            assert_eq!(record["client_name"], "testkit", "{record}");
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            (
+                text(&record["tool_name"]),
+                text(&record["metadata"]["tool_variant"]),
+            )
+        })
+        .collect();
+    lanes.sort();
+    let expected = [
+        ("look", "call_tool_read"),
+        ("pinned", "call_tool_destructive"),
+        ("plain", "call_tool_write"),
+        ("wipe", "call_tool_destructive"),
+    ];
+    let expected: Vec<_> = expected
+        .iter()
+        .flat_map(|(tool, lane)| vec![((*tool).to_owned(), (*lane).to_owned()); 2])
+        .collect();
+    assert_eq!(lanes, expected);
+}
+
+#[tokio::test]
+async fn what_cannot_be_called_is_refused_and_recorded_and_not_sent() {
+    let front = Front::of([Tool::read_only("look")]).await;
+    let session = Session::open(&front.daemon.url("/mcp/server/up")).await;
+    let direct = Session::open(&front.daemon.url("/mcp/direct")).await;
+    let twice = r#"{"name":"look","arguments":{"a":1,"a":2}}"#;
+    let table = [
+        (&session, twice, "INVALID_ARGS"),
+        (
+            &session,
+            r#"{"name":"look","arguments":[1]}"#,
+            "INVALID_ARGS",
+        ),
+        (&session, r#"{"name":"lok"}"#, "UNKNOWN_TOOL"),
+        (&direct, r#"{"name":"up__lok"}"#, "UNKNOWN_TOOL"),
+        (&direct, r#"{"name":"down__look"}"#, "UNKNOWN_SERVER"),
+        (&direct, r#"{"name":"look"}"#, "INVALID_TOOL_NAME"),
+    ];
+    for (door, params, code) in table {
+        let answer = door.request("tools/call", params).await.result.unwrap();
+        assert_eq!(Refusal::of(&answer).code, code, "{params}");
+    }
+    // What is no call at all is an error of the protocol, and leaves the session as it was.
+    let error = session.request("tools/call", r#"{"arguments":{}}"#).await;
+    assert_eq!(error.result.unwrap_err()["code"], -32602);
+    assert_eq!(front.record.received("tools/call").len(), 0);
+    session.call("look", &json!({})).await;
+    let data = front.daemon.api("/activity?status=blocked").await;
+    assert_eq!(data["activities"].as_array().unwrap().len(), 6, "{data}");
+}
+
+/// Uses everything that the fixture offers, and is asked what it asks.
+async fn use_everything(visitor: &Visitor, prefix: &str) {
+    let tool = |name: &str| format!("{prefix}{name}");
+    let list = visitor.request("tools/list", &json!({})).await.unwrap();
+    let names: Vec<_> = list["tools"].as_array().unwrap().iter().collect();
+    let wanted = tool("json_schema_2020_12_tool");
+    let schema = names
+        .iter()
+        .find(|it| it["name"] == wanted.as_str())
+        .unwrap();
+    assert!(schema["inputSchema"]["$defs"].is_object(), "{schema}");
+    visitor.call(&tool("test_simple_text"), &json!({})).await;
+    let prompt = json!({"name": tool("test_prompt_with_arguments"),
+        "arguments": {"arg1": "one", "arg2": "two"}});
+    let prompt = visitor.request("prompts/get", &prompt).await.unwrap();
+    assert!(prompt.to_string().contains("one"), "{prompt}");
+    let listed = visitor.request("resources/list", &json!({})).await.unwrap();
+    assert!(
+        listed.to_string().contains("test://static-text"),
+        "{listed}"
+    );
+    for uri in ["test://static-text", "test://template/7/data"] {
+        let read = visitor
+            .request("resources/read", &json!({"uri": uri}))
+            .await;
+        assert_eq!(read.unwrap()["contents"][0]["uri"], uri);
+    }
+    let complete = json!({
+        "ref": {"type": "ref/prompt", "name": tool("test_prompt_with_arguments")},
+        "argument": {"name": "arg1", "value": "t"},
+    });
+    let completed = visitor
+        .request("completion/complete", &complete)
+        .await
+        .unwrap();
+    assert!(completed["completion"]["values"].is_array(), "{completed}");
+    let answer = visitor
+        .call(&tool("test_elicitation"), &json!({"message": "who?"}))
+        .await;
+    assert!(answer.contains("somebody"), "{answer}");
+    let answer = visitor
+        .call(&tool("test_sampling"), &json!({"prompt": "say"}))
+        .await;
+    assert!(answer.contains("somebody"), "{answer}");
+    assert_eq!(
+        visitor.person.asked().len(),
+        2,
+        "{:?}",
+        visitor.person.asked()
+    );
+}
+
+#[tokio::test]
+async fn all_pairings_of_eras_pass_everything_through_both_doors() {
+    let legacy = Fixture::http(0, Eras::Legacy).await.unwrap();
+    let modern = Fixture::http(0, Eras::Modern).await.unwrap();
+    let two_endpoints = Fixture::sse(0).await.unwrap();
+    let upstreams = [
+        legacy.config(),
+        modern.config(),
+        // Found out by the way it refuses.
+        two_endpoints.config(),
+        fixture_over_stdio("legacy"),
+        fixture_over_stdio("modern"),
+    ];
+    for upstream in upstreams {
+        let servers = json!({"fx": upstream});
+        let daemon = TestDaemon::with_servers(home(), servers).await;
+        for era in ERAS {
+            for (path, prefix) in [("/mcp/server/fx", ""), ("/mcp/direct", "fx__")] {
+                let person = Person::called("somebody");
+                let visitor = person.visits(&daemon, path, era, &everything()).await;
+                use_everything(&visitor, prefix).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn questions_reach_the_client_whose_call_is_under_way_and_no_other() {
+    const CALLS: usize = 6;
+    let servers = json!({"fx": fixture_over_stdio("legacy")});
+    let daemon = TestDaemon::with_servers(home(), servers).await;
+    let visits = [
+        ("anna", Era::Legacy),
+        ("bert", Era::Legacy),
+        ("carla", Era::Modern),
+        ("dora", Era::Modern),
+    ];
+    let calls = visits.map(|(name, era)| {
+        let daemon = &daemon;
+        async move {
+            let person = Person::called(name);
+            let capabilities = json!({"elicitation": {}});
+            let visitor = person
+                .visits(daemon, "/mcp/server/fx", era, &capabilities)
+                .await;
+            let arguments = json!({ "message": name });
+            let calls = (0..CALLS).map(|_| visitor.call("test_elicitation", &arguments));
+            for answer in futures_util::future::join_all(calls).await {
+                assert!(answer.contains(name), "{name} got {answer}");
+            }
+            let asked = visitor.person.asked();
+            assert_eq!(asked.len(), CALLS, "{name}: {asked:?}");
+            assert!(
+                asked.iter().all(|asked| asked["message"] == name),
+                "{name}: {asked:?}"
+            );
+        }
+    });
+    futures_util::future::join_all(calls).await;
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_be_asked_is_not() {
+    let legacy = Fixture::http(0, Eras::Legacy).await.unwrap();
+    for upstream in [
+        legacy.config(),
+        fixture_over_stdio("legacy"),
+        fixture_over_stdio("modern"),
+    ] {
+        let daemon = TestDaemon::with_servers(home(), json!({"fx": upstream})).await;
+        for era in ERAS {
+            let person = Person::called("nobody");
+            let visitor = person
+                .visits(&daemon, "/mcp/server/fx", era, &json!({}))
+                .await;
+            let params = json!({"name": "test_elicitation", "arguments": {"message": "m"}});
+            let outcome = visitor.request("tools/call", &params).await;
+            let told = outcome
+                .as_ref()
+                .is_ok_and(|result| result["isError"] == true);
+            assert!(outcome.is_err() || told, "{outcome:?}");
+            assert_eq!(visitor.person.asked(), [] as [Value; 0]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn changes_are_told_to_the_clients_of_both_doors() {
+    let servers = json!({"fx": fixture_over_stdio("legacy")});
+    let daemon = TestDaemon::with_servers(home(), servers).await;
+    let mut visitors = Vec::new();
+    for path in ["/mcp/server/fx", "/mcp/direct"] {
+        for era in ERAS {
+            let person = Person::called("listener");
+            visitors.push(person.visits(&daemon, path, era, &json!({})).await);
+        }
+    }
+    // A stream may just be opening, so the change is repeated until everybody heard of one.
+    wait_until(
+        "everybody hears of the changed tools",
+        DEADLINE,
+        async || {
+            visitors[0]
+                .call("test_trigger_tool_change", &json!({}))
+                .await;
+            let changed = "notifications/tools/list_changed";
+            visitors.iter().all(|it| it.person.has_heard(changed))
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_names_of_several_servers_are_kept_apart_and_in_order() {
+    let home = home();
+    let tools = |text: &str| {
+        let result = json!({"content": [{"type": "text", "text": text}]});
+        Script::new([
+            Tool::read_only("who").returns(result.to_string()),
+            Tool::read_only("b"),
+        ])
+    };
+    let one = home.upstream("one", &tools("one"));
+    let two = home.upstream("two", &tools("two"));
+    let servers = json!({"two": two.config(), "one": one.config()});
+    let daemon = TestDaemon::with_servers(home, servers).await;
+    let session = Session::open(&daemon.url("/mcp/direct")).await;
+    let list = session.request("tools/list", "{}").await.result.unwrap();
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let names: Vec<_> = list["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["name"])
+        .collect();
+    assert_eq!(names, ["one__who", "one__b", "two__who", "two__b"]);
+    for server in ["one", "two"] {
+        let answer = session.call(&format!("{server}__who"), &json!({})).await;
+        assert!(answer.contains(server), "{answer}");
+    }
+    for (method, params) in [
+        ("prompts/get", r#"{"name":"three__p"}"#),
+        ("completion/complete", r#"{"ref":{}}"#),
+        ("resources/subscribe", r#"{"uri":"x://nowhere"}"#),
+        ("tasks/get", r#"{"taskId":"t"}"#),
+        ("logging/setLevel", r#"{"level":"loud"}"#),
+        ("no/such/method", "{}"),
+    ] {
+        let error = session.request(method, params).await.result.unwrap_err();
+        assert!(
+            error["message"].as_str().unwrap().len() > 10,
+            "{method}: {error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_door_that_is_closed_or_leads_nowhere_says_so() {
+    let home = home();
+    let up = home.upstream("github", &Script::new([Tool::read_only("look")]));
+    let servers = json!({"github": up.config()});
+    let daemon = TestDaemon::with_servers(home, servers.clone()).await;
+    let session = Session::open(&daemon.url("/mcp/server/github")).await;
+    session.call("look", &json!({})).await;
+    let (status, answer) = post(&daemon, "/mcp/server/githup").await;
+    assert_eq!(status, 404);
+    assert!(
+        answer
+            .to_string()
+            .contains("did you mean /mcp/server/github"),
+        "{answer}"
+    );
+    let closed = json!({"doors": {"server": false, "direct": false}, "mcpServers": servers});
+    daemon.reconfigure(closed);
+    for path in ["/mcp/server/github", "/mcp/direct"] {
+        wait_until("the door is closed", DEADLINE, async || {
+            let (status, answer) = post(&daemon, path).await;
+            status == 404 && answer["error"]["code"] == "DOOR_CLOSED"
+        })
+        .await;
+    }
+    // The door for agents is no part of it.
+    daemon.session_with(&["github:look"]).await;
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_are_kept_out() {
+    let front = Front::of([Tool::read_only("look")]).await;
+    for path in ["/mcp/server/up", "/mcp/direct"] {
+        let answer = http_client()
+            .post(front.daemon.url(path))
+            .header("origin", "http://evil.example")
+            .body("{}")
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(answer.status(), 403, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_is_asked_for_its_era_once() {
+    let home = home();
+    let up = home.upstream("up", &Script::new([Tool::read_only("look")]));
+    let config = json!({"mcpServers": {"up": up.config()}});
+    let daemon = TestDaemon::start(home, config.clone()).await;
+    daemon.session_with(&["up:look"]).await;
+    assert_eq!(up.record().received("server/discover").len(), 1);
+    let (home, _) = daemon.stop().await;
+    let daemon = TestDaemon::start(home, config).await;
+    daemon.session_with(&["up:look"]).await;
+    assert_eq!(up.record().received("server/discover").len(), 1);
+    assert_eq!(up.record().received("initialize").len(), 2);
+}

@@ -1,0 +1,442 @@
+//! `/mcp/direct`: all upstreams at once. Tools and prompts are called `server__name`; resources
+//! keep their addresses and go to whoever announced them.
+
+mod lists;
+mod names;
+mod owners;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use mcp::modern::ParameterHeaders;
+use mcp::server::{Connection, InitializeResult, RequestContext, Service};
+use mcp::{ErrorObject, Members, Notification, RawValue, Request, codes};
+use policy::ServerName;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use upstream::{State, Upstream};
+
+use self::lists::{Item, gather};
+use self::names::{renamed, resolve, with_name};
+use self::owners::Owners;
+use super::clients::Clients;
+use super::passage::{Answer, call_tool, forward, raw, to_error};
+use super::server::{connected, empty_object, let_go, log_level, parameter_headers, parse};
+use crate::engine::{CallRequest, Engine};
+
+const INSTRUCTIONS: &str = "All connected MCP servers at once. The names of tools and prompts begin \
+with the name of their server and two underscores.";
+
+/// How long a list waits for upstreams that are just being connected.
+const CONNECTING_PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(crate) struct DirectDoor {
+    engine: Arc<Engine>,
+    owners: Owners,
+    pub(super) clients: Clients,
+}
+
+#[derive(Deserialize)]
+struct Named<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    uri: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Task {
+    task_id: String,
+}
+
+#[derive(Deserialize)]
+struct Completion<'a> {
+    #[serde(borrow, rename = "ref")]
+    reference: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Reference {
+    name: Option<String>,
+    uri: Option<String>,
+}
+
+// === impl DirectDoor ===
+
+impl DirectDoor {
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
+        Self {
+            engine,
+            owners: Owners::default(),
+            clients: Clients::default(),
+        }
+    }
+
+    async fn answer(&self, request: Request, context: RequestContext) -> Answer {
+        match request.method.as_str() {
+            "tools/list" => self.tools().await,
+            "tools/call" => self.call_tool(&request, &context).await,
+            "prompts/list" => self.prompts(&context).await,
+            "prompts/get" => self.get_prompt(request, &context).await,
+            "resources/list" => self.resources(&context).await,
+            "resources/templates/list" => self.templates(&context).await,
+            "resources/read" => self.read(request, &context).await,
+            "resources/subscribe" => self.subscribe(&request, &context).await,
+            "resources/unsubscribe" => self.unsubscribe(&request, &context).await,
+            "completion/complete" => self.complete(request, &context).await,
+            "logging/setLevel" => self.set_level(&request, &context).await,
+            "tasks/get" | "tasks/update" | "tasks/cancel" | "tasks/result" => {
+                self.task(request, &context).await
+            }
+            _ => self.unknown(request, &context).await,
+        }
+    }
+
+    /// Those upstreams that can be asked now.
+    async fn ready(&self) -> Vec<Arc<Upstream>> {
+        let deadline = Instant::now() + CONNECTING_PATIENCE;
+        let upstreams = self.engine.upstreams();
+        join_all(upstreams.iter().map(|upstream| upstream.settled(deadline))).await;
+        let is_ready = |upstream: &Arc<Upstream>| matches!(upstream.status().state, State::Ready);
+        upstreams.into_iter().filter(is_ready).collect()
+    }
+
+    /// All tools that are known, those of servers that are just not there included: the list does
+    /// not change with every hiccup.
+    async fn tools(&self) -> Answer {
+        self.ready().await;
+        let upstreams = self.engine.upstreams();
+        let statuses = upstreams.iter().map(|upstream| upstream.status());
+        let tools: Vec<_> = statuses
+            .flat_map(|status| status.tools.all().to_vec())
+            .filter(|tool| !self.engine.holds(tool))
+            .filter_map(|tool| renamed(tool.id.server(), &tool.raw))
+            .collect();
+        raw(&json!({ "tools": tools }))
+    }
+
+    async fn call_tool(&self, request: &Request, context: &RequestContext) -> Answer {
+        let params = request.params.clone().unwrap_or_else(empty_object);
+        let Named { name, arguments } = parse(&request.method, Some(&params))?;
+        let upstreams = self.engine.upstreams();
+        let client = self.clients.on_behalf(context);
+        let Some((upstream, own_name)) = resolve(&name, &upstreams) else {
+            // Refused where every call is refused, and recorded there.
+            let call = CallRequest::by_tier(name.replacen("__", ":", 1), arguments, params.clone());
+            return call_tool(&self.engine, &call, &client, context).await;
+        };
+        let sent = with_name(&params, own_name).ok_or_else(not_an_object)?;
+        let name = format!("{}:{own_name}", upstream.name());
+        let call = CallRequest::by_tier(name, arguments, sent);
+        let result = call_tool(&self.engine, &call, &client, context).await?;
+        self.owners.learn_task(upstream.name(), &result);
+        Ok(result)
+    }
+
+    async fn prompts(&self, context: &RequestContext) -> Answer {
+        let items = self.list("prompts/list", "prompts", context).await;
+        let prompts: Vec<_> = items
+            .iter()
+            .filter_map(|item| renamed(&item.server, &item.raw))
+            .collect();
+        raw(&json!({ "prompts": prompts }))
+    }
+
+    async fn get_prompt(&self, request: Request, context: &RequestContext) -> Answer {
+        let params = request.params.unwrap_or_else(empty_object);
+        let Named { name, .. } = parse(&request.method, Some(&params))?;
+        let (upstream, own_name) = self.owner_of_name("prompt", &name)?;
+        let sent = with_name(&params, &own_name).ok_or_else(not_an_object)?;
+        self.pass(upstream, "prompts/get", Some(sent), context)
+            .await
+    }
+
+    async fn resources(&self, context: &RequestContext) -> Answer {
+        let items = self.list("resources/list", "resources", context).await;
+        raw(&json!({ "resources": self.owners.learn_resources(items) }))
+    }
+
+    async fn templates(&self, context: &RequestContext) -> Answer {
+        let items = self
+            .list("resources/templates/list", "resourceTemplates", context)
+            .await;
+        raw(&json!({ "resourceTemplates": self.owners.learn_templates(items) }))
+    }
+
+    async fn list(&self, method: &str, member: &str, context: &RequestContext) -> Vec<Item> {
+        let upstreams = self.ready().await;
+        let client = self.clients.on_behalf(context);
+        gather(&upstreams, method, member, &client, context).await
+    }
+
+    /// The upstream that announced a resource; everybody is asked again for one that nobody did.
+    async fn owner_of_resource(
+        &self,
+        uri: &str,
+        context: &RequestContext,
+    ) -> Option<Arc<Upstream>> {
+        let known = |uri| {
+            let owner = self.owners.of_resource(uri)?;
+            self.engine.fleet().get(&owner)
+        };
+        if let Some(owner) = known(uri) {
+            return Some(owner);
+        }
+        // Only what is learnt on the way counts.
+        let _ = tokio::join!(self.resources(context), self.templates(context));
+        known(uri)
+    }
+
+    /// Reads a resource where it is, or wherever it turns out to be.
+    async fn read(&self, request: Request, context: &RequestContext) -> Answer {
+        let method = request.method.as_str();
+        let Resource { uri } = parse(method, request.params.as_deref())?;
+        if let Some(owner) = self.owner_of_resource(&uri, context).await {
+            return self.pass(owner, method, request.params, context).await;
+        }
+        let mut refusal = None;
+        for upstream in self.ready().await {
+            let reading = self.pass(upstream, method, request.params.clone(), context);
+            match reading.await {
+                Ok(result) => return Ok(result),
+                Err(error) if is_not_there(&error) => refusal = refusal.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refusal.unwrap_or_else(|| no_such_resource(&uri)))
+    }
+
+    async fn complete(&self, request: Request, context: &RequestContext) -> Answer {
+        let params = request.params.unwrap_or_else(empty_object);
+        let Completion { reference } = parse(&request.method, Some(&params))?;
+        let Reference { name, uri } = parse(&request.method, Some(reference))?;
+        let (upstream, sent) = match (name, uri) {
+            (Some(name), _) => {
+                let (upstream, own_name) = self.owner_of_name("prompt", &name)?;
+                let reference = with_name(reference, &own_name).ok_or_else(not_an_object)?;
+                let mut members = Members::parse(&params).map_err(|_| not_an_object())?;
+                members.set("ref", reference);
+                (upstream, members.to_raw().map_err(|_| not_an_object())?)
+            }
+            (None, Some(uri)) => {
+                let owner = self.owner_of_resource(&uri, context).await;
+                (owner.ok_or_else(|| no_such_resource(&uri))?, params.clone())
+            }
+            (None, None) => {
+                let message = "Invalid params: ref needs a name or a uri";
+                return Err(ErrorObject::invalid_params(message));
+            }
+        };
+        self.pass(upstream, "completion/complete", Some(sent), context)
+            .await
+    }
+
+    async fn subscribe(&self, request: &Request, context: &RequestContext) -> Answer {
+        let Resource { uri } = parse(&request.method, request.params.as_deref())?;
+        if self.clients.is_subscribed(&context.connection, &uri) {
+            return Ok(empty_object());
+        }
+        let owner = self.owner_of_resource(&uri, context).await;
+        let owner = connected(owner.ok_or_else(|| no_such_resource(&uri))?).await?;
+        owner.subscribe(&uri).await.map_err(to_error)?;
+        self.clients
+            .subscribe(&context.connection, &uri, owner.name());
+        Ok(empty_object())
+    }
+
+    async fn unsubscribe(&self, request: &Request, context: &RequestContext) -> Answer {
+        let Resource { uri } = parse(&request.method, request.params.as_deref())?;
+        let owner = self.clients.unsubscribe(&context.connection, &uri);
+        if let Some(owner) = owner.and_then(|owner| self.engine.fleet().get(&owner)) {
+            owner.unsubscribe(&uri).await.map_err(to_error)?;
+        }
+        Ok(empty_object())
+    }
+
+    async fn set_level(&self, request: &Request, context: &RequestContext) -> Answer {
+        let level = log_level(request)?;
+        for upstream in self.ready().await {
+            if let Err(error) = upstream.log_from(level).await {
+                tracing::warn!(server = %upstream.name(), %error, "the log level is not set");
+            }
+        }
+        self.clients.set_log_level(&context.connection, level);
+        Ok(empty_object())
+    }
+
+    async fn task(&self, request: Request, context: &RequestContext) -> Answer {
+        let Task { task_id } = parse(&request.method, request.params.as_deref())?;
+        let owner = self.owners.of_task(&task_id);
+        let mut owner = owner.and_then(|owner| self.engine.fleet().get(&owner));
+        if owner.is_none() {
+            // A task that nobody began here is for a server to refuse that has tasks at all.
+            let mut ready = self.ready().await.into_iter();
+            owner = ready.find(|upstream| has_tasks(upstream));
+        }
+        match owner {
+            Some(owner) => {
+                self.pass(owner, &request.method, request.params, context)
+                    .await
+            }
+            None => Err(ErrorObject::method_not_found(&request.method)),
+        }
+    }
+
+    /// A method that says nothing about whose it is can only go to the one upstream there is.
+    async fn unknown(&self, request: Request, context: &RequestContext) -> Answer {
+        match self.engine.upstreams().as_slice() {
+            [only] => {
+                let only = Arc::clone(only);
+                self.pass(only, &request.method, request.params, context)
+                    .await
+            }
+            _ => Err(ErrorObject::method_not_found(&request.method)),
+        }
+    }
+
+    async fn pass(
+        &self,
+        upstream: Arc<Upstream>,
+        method: &str,
+        params: Option<Box<RawValue>>,
+        context: &RequestContext,
+    ) -> Answer {
+        let upstream = connected(upstream).await?;
+        let client = self.clients.on_behalf(context);
+        forward(&upstream, method, params, &client, context).await
+    }
+
+    fn owner_of_name(
+        &self,
+        what: &str,
+        name: &str,
+    ) -> Result<(Arc<Upstream>, String), ErrorObject> {
+        let upstreams = self.engine.upstreams();
+        let found = resolve(name, &upstreams);
+        found
+            .map(|(upstream, own_name)| (upstream, own_name.to_owned()))
+            .ok_or_else(|| {
+                let message = format!(
+                    "Unknown {what}: {name}. Names here are those of a server and, after two \
+                     underscores, of its {what}"
+                );
+                ErrorObject::invalid_params(message)
+            })
+    }
+
+    /// What is offered whatever is connected, and the extensions that some upstream knows.
+    fn capabilities(&self) -> Value {
+        let mut capabilities = json!({
+            "tools": {"listChanged": true},
+            "prompts": {"listChanged": true},
+            "resources": {"listChanged": true, "subscribe": true},
+            "completions": {},
+            "logging": {},
+        });
+        for kind in ["extensions", "experimental", "tasks"] {
+            let mut merged = Map::new();
+            for upstream in self.engine.upstreams() {
+                merged.extend(members_of(&upstream, kind));
+            }
+            if !merged.is_empty() {
+                capabilities[kind] = Value::Object(merged);
+            }
+        }
+        capabilities
+    }
+}
+
+impl Service for DirectDoor {
+    async fn initialize(&self, _: &Connection) -> Result<InitializeResult, ErrorObject> {
+        self.ready().await;
+        Ok(InitializeResult {
+            capabilities: raw(&self.capabilities())?,
+            server_info: raw(&json!({
+                "name": "mcpproxy-direct",
+                "title": "mcpproxy",
+                "version": env!("CARGO_PKG_VERSION")
+            }))?,
+            instructions: Some(INSTRUCTIONS.to_owned()),
+        })
+    }
+
+    async fn request(&self, request: Request, context: RequestContext) -> Answer {
+        // Boxed: the transports move it about, each move a copy of all that it may come to hold.
+        Box::pin(self.answer(request, context)).await
+    }
+
+    /// Nobody knows whom a notification is for, so everybody gets it.
+    async fn notification(&self, notification: Notification, connection: Arc<Connection>) {
+        let client = self.clients.of_connection(&connection);
+        let Notification { method, params } = notification;
+        let upstreams = self.engine.upstreams();
+        let telling = upstreams
+            .iter()
+            .map(|upstream| upstream.notify(&method, params.clone(), &client));
+        join_all(telling).await;
+    }
+
+    fn parameter_headers(&self, tool: &str) -> Option<Arc<ParameterHeaders>> {
+        let upstreams = self.engine.upstreams();
+        let (upstream, own_name) = resolve(tool, &upstreams)?;
+        parameter_headers(&self.engine, upstream.name(), own_name)
+    }
+
+    fn closed(&self, connection: &Connection) {
+        let mut by_server: BTreeMap<ServerName, Vec<String>> = BTreeMap::new();
+        for (uri, server) in self.clients.forget(connection).subscriptions {
+            by_server.entry(server).or_default().push(uri);
+        }
+        for upstream in self.engine.upstreams() {
+            let uris = by_server.remove(upstream.name()).unwrap_or_default();
+            let_go(upstream, connection, uris);
+        }
+    }
+}
+
+/// The members of one of an upstream's capabilities.
+fn members_of(upstream: &Upstream, capability: &str) -> Map<String, Value> {
+    let status = upstream.status();
+    let Some(identity) = &status.server else {
+        return Map::new();
+    };
+    let offered = identity.handshake.capabilities.get();
+    let mut offered: Map<String, Value> = serde_json::from_str(offered).unwrap_or_default();
+    match offered.remove(capability) {
+        Some(Value::Object(members)) => members,
+        _ => Map::new(),
+    }
+}
+
+fn has_tasks(upstream: &Upstream) -> bool {
+    const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+    members_of(upstream, "extensions").contains_key(EXTENSION)
+        || !members_of(upstream, "tasks").is_empty()
+}
+
+fn is_not_there(error: &ErrorObject) -> bool {
+    matches!(
+        error.code,
+        codes::RESOURCE_NOT_FOUND | codes::INVALID_PARAMS | codes::METHOD_NOT_FOUND
+    )
+}
+
+fn no_such_resource(uri: &str) -> ErrorObject {
+    let message = format!("No server is known to have the resource {uri}");
+    let mut error = ErrorObject::new(codes::RESOURCE_NOT_FOUND, message);
+    error.data = raw(&json!({ "uri": uri })).ok();
+    error
+}
+
+fn not_an_object() -> ErrorObject {
+    ErrorObject::invalid_params("Invalid params: an object is needed")
+}

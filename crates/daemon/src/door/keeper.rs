@@ -1,0 +1,162 @@
+//! All doors of a daemon: which of them a request is for, and which of their clients an upstream's
+//! announcement is for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use mcp::Notification;
+use mcp::server::{HttpOptions, HttpServer};
+use policy::ServerName;
+use upstream::Audience;
+
+use super::direct::DirectDoor;
+use super::server::ServerDoor;
+use super::service::AgentDoor;
+use crate::engine::Engine;
+use crate::rest::ApiError;
+
+#[derive(Debug)]
+pub(crate) struct Doors {
+    engine: Arc<Engine>,
+    pub agent: HttpServer<AgentDoor>,
+    direct: Door<DirectDoor>,
+    /// Made when somebody first comes to one.
+    servers: Mutex<HashMap<ServerName, Door<ServerDoor>>>,
+}
+
+/// A door and what stands behind it.
+#[derive(Debug)]
+struct Door<S: mcp::server::Service> {
+    service: Arc<S>,
+    http: HttpServer<S>,
+}
+
+/// What the fleet knows of the doors: they go when the daemon does.
+#[derive(Debug)]
+struct Ears(Weak<Doors>);
+
+// === impl Doors ===
+
+impl Doors {
+    pub(crate) fn new(engine: Arc<Engine>) -> Arc<Self> {
+        let agent = Arc::new(AgentDoor::new(Arc::clone(&engine)));
+        let doors = Arc::new(Self {
+            agent: HttpServer::new(agent, HttpOptions::default()),
+            direct: Door::new(DirectDoor::new(Arc::clone(&engine))),
+            servers: Mutex::default(),
+            engine,
+        });
+        let ears = Ears(Arc::downgrade(&doors));
+        doors.engine.fleet().announce_to(Arc::new(ears));
+        doors
+    }
+
+    /// `/mcp/direct`.
+    pub(crate) async fn direct(&self, request: Request) -> Response {
+        if !self.engine.config().doors.direct {
+            self.direct.http.end_all_sessions();
+            return switched_off("direct").into_response();
+        }
+        self.direct.http.handle(request).await
+    }
+
+    /// `/mcp/server/{name}`.
+    pub(crate) async fn server(&self, name: &str, request: Request) -> Response {
+        match self.server_door(name) {
+            Ok(door) => door.handle(request).await,
+            Err(refusal) => refusal.into_response(),
+        }
+    }
+
+    /// Ends every session, so that nothing keeps the daemon from stopping.
+    pub(crate) fn end_all_sessions(&self) {
+        self.agent.end_all_sessions();
+        self.direct.http.end_all_sessions();
+        self.end_servers(|_| true);
+    }
+
+    fn server_door(&self, name: &str) -> Result<HttpServer<ServerDoor>, ApiError> {
+        if !self.engine.config().doors.server {
+            self.end_servers(|_| true);
+            return Err(switched_off("server"));
+        }
+        let fleet = self.engine.fleet();
+        let known = name.parse::<ServerName>().ok();
+        let Some(server) = known.filter(|server| fleet.get(server).is_some()) else {
+            // It may have been there before.
+            self.end_servers(|server| fleet.get(server).is_none());
+            return Err(self.unknown_server(name));
+        };
+        let mut servers = self.servers();
+        let door = servers.entry(server).or_insert_with_key(|server| {
+            Door::new(ServerDoor::new(Arc::clone(&self.engine), server.clone()))
+        });
+        Ok(door.http.clone())
+    }
+
+    fn unknown_server(&self, name: &str) -> ApiError {
+        let catalog = self.engine.catalog();
+        let error = ApiError::not_found(format!("there is no server '{name}'"));
+        match catalog.suggest_servers(name).first() {
+            Some(near) => error.hint(format!("did you mean /mcp/server/{near}?")),
+            None => error.hint("list the servers with `mcpproxy upstream list`"),
+        }
+    }
+
+    fn end_servers(&self, which: impl Fn(&ServerName) -> bool) {
+        let ended: Vec<_> = {
+            let mut servers = self.servers();
+            let names: Vec<_> = servers.keys().filter(|name| which(name)).cloned().collect();
+            names
+                .iter()
+                .filter_map(|name| servers.remove(name))
+                .collect()
+        };
+        for door in ended {
+            door.http.end_all_sessions();
+        }
+    }
+
+    fn servers(&self) -> MutexGuard<'_, HashMap<ServerName, Door<ServerDoor>>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: mcp::server::Service> Door<S> {
+    fn new(service: S) -> Self {
+        let service = Arc::new(service);
+        Self {
+            http: HttpServer::new(Arc::clone(&service), HttpOptions::default()),
+            service,
+        }
+    }
+}
+
+impl Audience for Ears {
+    fn hear(&self, server: &ServerName, notification: &Notification) {
+        let Some(doors) = self.0.upgrade() else {
+            return;
+        };
+        let direct = &doors.direct;
+        direct
+            .service
+            .clients
+            .tell(&direct.http, server, notification);
+        let own = doors
+            .servers()
+            .get(server)
+            .map(|door| (Arc::clone(&door.service), door.http.clone()));
+        if let Some((service, http)) = own {
+            service.clients.tell(&http, server, notification);
+        }
+    }
+}
+
+fn switched_off(door: &str) -> ApiError {
+    let message = format!("this door is switched off: doors.{door} is false in the config");
+    ApiError::new(StatusCode::NOT_FOUND, "DOOR_CLOSED", message)
+        .hint("use /mcp, or ask the operator to open it")
+}

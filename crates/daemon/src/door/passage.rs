@@ -1,0 +1,165 @@
+//! What all doors do with a request: tell who asks, pass progress on, end with the client, and put
+//! what went wrong into words.
+
+use activity::Source;
+use mcp::server::{Outbound, RequestContext};
+use mcp::{ErrorObject, Members, Notification, RawValue, codes};
+use policy::Refusal;
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+use tokio::sync::mpsc;
+use upstream::{CallError, Forward, OnBehalf, Upstream};
+
+use crate::engine::{CallRequest, Caller, Engine};
+
+/// How many progress reports may wait for a slow client.
+const PROGRESS_BACKLOG: usize = 16;
+
+/// What clients of the protocol's own SDKs take for a timeout.
+const REQUEST_TIMEOUT: i64 = -32001;
+
+pub(super) type Answer = Result<Box<RawValue>, ErrorObject>;
+
+/// Runs a call until it ends or the client cancels it; dropping it cancels it at the upstream.
+pub(super) async fn or_cancelled<T>(
+    call: impl Future<Output = T>,
+    context: &RequestContext,
+) -> Result<T, ErrorObject> {
+    tokio::select! {
+        outcome = call => Ok(outcome),
+        () = context.cancelled.cancelled() => {
+            // Nobody is waiting for this answer any more.
+            Err(ErrorObject::new(codes::CONNECTION_CLOSED, "cancelled"))
+        }
+    }
+}
+
+/// Passes progress on under the token that the client chose.
+pub(super) async fn relay_progress(
+    mut reports: mpsc::Receiver<Box<RawValue>>,
+    token: Box<RawValue>,
+    outbound: &Outbound,
+) {
+    while let Some(report) = reports.recv().await {
+        let Ok(mut members) = Members::parse(&report) else {
+            continue;
+        };
+        members.set("progressToken", token.clone());
+        let params = members.to_raw().ok();
+        let notification = Notification::new("notifications/progress", params);
+        if outbound.notify(notification).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Runs `work`, which gets a place for progress if the client asked for any.
+pub(super) async fn with_progress<T, F>(
+    token: Option<Box<RawValue>>,
+    context: &RequestContext,
+    work: impl FnOnce(Option<mpsc::Sender<Box<RawValue>>>) -> F,
+) -> Result<T, ErrorObject>
+where
+    F: Future<Output = T>,
+{
+    // Boxed: what is behind it is large, and moved about before it runs.
+    let Some(token) = token else {
+        return or_cancelled(Box::pin(work(None)), context).await;
+    };
+    let (sender, receiver) = mpsc::channel(PROGRESS_BACKLOG);
+    let working = Box::pin(work(Some(sender)));
+    let relaying = relay_progress(receiver, token, &context.outbound);
+    // The sender goes with the work, so the relay ends right after it.
+    let both = async { tokio::join!(working, relaying).0 };
+    or_cancelled(both, context).await
+}
+
+/// Passes a request on to an upstream, and its answer back.
+pub(super) async fn forward(
+    upstream: &Upstream,
+    method: &str,
+    params: Option<Box<RawValue>>,
+    client: &OnBehalf,
+    context: &RequestContext,
+) -> Answer {
+    let token = params.as_deref().and_then(token_in_params);
+    let answer = with_progress(token, context, |progress| {
+        upstream.request(Forward {
+            method,
+            params,
+            progress,
+            client: Some(client),
+        })
+    });
+    answer.await?.map_err(to_error)
+}
+
+/// Calls a tool on the one path, and answers as the upstream did.
+pub(super) async fn call_tool(
+    engine: &Engine,
+    call: &CallRequest,
+    client: &OnBehalf,
+    context: &RequestContext,
+) -> Answer {
+    let caller = caller(context);
+    let token = call.params.as_deref().and_then(token_in_params);
+    let answer = with_progress(token, context, |progress| {
+        engine.call_for(call, &caller, progress, Some(client))
+    });
+    match answer.await? {
+        Ok(result) => Ok(result),
+        Err(failed) => match failed.error {
+            Some(error) => Err(error),
+            None => refused(&failed.refusal),
+        },
+    }
+}
+
+/// What the client is told where an upstream did not answer.
+pub(super) fn to_error(error: CallError) -> ErrorObject {
+    match error {
+        CallError::Rpc(error) | CallError::InputRefused { source: error, .. } => error,
+        CallError::Timeout { .. } => ErrorObject::new(REQUEST_TIMEOUT, error.to_string()),
+        CallError::Meta(_) => ErrorObject::invalid_params(format!("Invalid params: {error}")),
+        CallError::Unavailable { .. } | CallError::Wire(_) | CallError::NoConnection { .. } => {
+            ErrorObject::new(codes::CONNECTION_CLOSED, error.to_string())
+        }
+    }
+}
+
+/// Who called, for the log.
+pub(super) fn caller(context: &RequestContext) -> Caller {
+    let connection = &context.connection;
+    Caller {
+        source: Source::Mcp,
+        // A modern client has no session; the id made up for its request would only mislead.
+        session_id: (!connection.protocol.is_modern()).then(|| connection.session.to_string()),
+        client_name: Some(connection.client.name.clone()).filter(|name| !name.is_empty()),
+        request_id: Some(context.request_id.to_string()),
+    }
+}
+
+pub(super) fn progress_token(meta: &RawValue) -> Option<Box<RawValue>> {
+    Members::parse(meta)
+        .ok()?
+        .get("progressToken")
+        .map(ToOwned::to_owned)
+}
+
+fn token_in_params(params: &RawValue) -> Option<Box<RawValue>> {
+    progress_token(Members::parse(params).ok()?.get("_meta")?)
+}
+
+/// A refusal as agents get it: text for the model, the same as data for programs.
+pub(super) fn refused(refusal: &Refusal) -> Answer {
+    raw(&json!({
+        "content": [{"type": "text", "text": refusal.message}],
+        "structuredContent": refusal,
+        "isError": true
+    }))
+}
+
+pub(super) fn raw(value: &impl Serialize) -> Answer {
+    to_raw_value(value).map_err(|error| ErrorObject::internal(error.to_string()))
+}

@@ -1,0 +1,288 @@
+//! `/mcp/server/{name}`: one upstream as itself. Everything passes both ways; calls of tools take
+//! the one path, on the lane of their tier.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mcp::modern::{ParameterHeaders, meta};
+use mcp::server::{Connection, InitializeResult, RequestContext, Service};
+use mcp::{ErrorObject, LogLevel, Members, Notification, RawValue, Request, codes};
+use policy::{ServerName, ToolName};
+use serde::Deserialize;
+use serde_json::json;
+use upstream::{State, Upstream};
+
+use super::clients::Clients;
+use super::passage::{Answer, call_tool, forward, raw, to_error};
+use crate::engine::{CallRequest, Engine};
+
+/// How long a client waits for an upstream that is just being connected.
+const CONNECTING_PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub(crate) struct ServerDoor {
+    engine: Arc<Engine>,
+    server: ServerName,
+    pub(super) clients: Clients,
+}
+
+#[derive(Deserialize)]
+struct ToolCall<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    uri: String,
+}
+
+#[derive(Deserialize)]
+struct SetLevel {
+    level: String,
+}
+
+// === impl ServerDoor ===
+
+impl ServerDoor {
+    pub(super) fn new(engine: Arc<Engine>, server: ServerName) -> Self {
+        Self {
+            engine,
+            server,
+            clients: Clients::default(),
+        }
+    }
+
+    async fn answer(&self, request: Request, context: RequestContext) -> Answer {
+        match request.method.as_str() {
+            "tools/call" => self.call_tool(&request, &context).await,
+            "resources/subscribe" => self.subscribe(&request, &context).await,
+            "resources/unsubscribe" => self.unsubscribe(&request, &context).await,
+            "logging/setLevel" => self.set_level(&request, &context).await,
+            "tools/list" => {
+                let upstream = self.upstream().await?;
+                let client = self.clients.on_behalf(&context);
+                let listing = forward(&upstream, "tools/list", request.params, &client, &context);
+                Ok(self.without_held(&upstream, listing.await?))
+            }
+            method => {
+                let upstream = self.upstream().await?;
+                let client = self.clients.on_behalf(&context);
+                forward(&upstream, method, request.params, &client, &context).await
+            }
+        }
+    }
+
+    /// The upstream, once it is connected.
+    async fn upstream(&self) -> Result<Arc<Upstream>, ErrorObject> {
+        let Some(upstream) = self.engine.fleet().get(&self.server) else {
+            let message = format!("Server '{}' is no longer configured", self.server);
+            return Err(ErrorObject::new(codes::CONNECTION_CLOSED, message));
+        };
+        connected(upstream).await
+    }
+
+    async fn call_tool(&self, request: &Request, context: &RequestContext) -> Answer {
+        let params = request.params.clone().unwrap_or_else(empty_object);
+        let ToolCall { name, arguments } = parse(&request.method, Some(&params))?;
+        let name = format!("{}:{name}", self.server);
+        let call = CallRequest::by_tier(name, arguments, params.clone());
+        let client = self.clients.on_behalf(context);
+        call_tool(&self.engine, &call, &client, context).await
+    }
+
+    /// The list without tools that wait for the operator; as it is where there are none.
+    fn without_held(&self, upstream: &Upstream, page: Box<RawValue>) -> Box<RawValue> {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+
+        let status = upstream.status();
+        let tools = status.tools.all().iter();
+        let held: HashSet<&str> = tools
+            .filter(|tool| self.engine.holds(tool))
+            .map(|tool| tool.id.tool().as_str())
+            .collect();
+        if held.is_empty() {
+            return page;
+        }
+        let shown = Members::parse(&page).ok().and_then(|mut members| {
+            let tools = members.get("tools")?;
+            let mut tools: Vec<Box<RawValue>> = serde_json::from_str(tools.get()).ok()?;
+            tools.retain(|tool| {
+                let named = serde_json::from_str::<Named>(tool.get());
+                named.is_ok_and(|tool| !held.contains(tool.name.as_str()))
+            });
+            members.set("tools", raw(&tools).ok()?);
+            members.to_raw().ok()
+        });
+        shown.unwrap_or_else(empty_object)
+    }
+
+    async fn subscribe(&self, request: &Request, context: &RequestContext) -> Answer {
+        let Resource { uri } = parse(&request.method, request.params.as_deref())?;
+        if !self.clients.is_subscribed(&context.connection, &uri) {
+            let upstream = self.upstream().await?;
+            upstream.subscribe(&uri).await.map_err(to_error)?;
+            self.clients
+                .subscribe(&context.connection, &uri, &self.server);
+        }
+        Ok(empty_object())
+    }
+
+    async fn unsubscribe(&self, request: &Request, context: &RequestContext) -> Answer {
+        let Resource { uri } = parse(&request.method, request.params.as_deref())?;
+        if self
+            .clients
+            .unsubscribe(&context.connection, &uri)
+            .is_some()
+        {
+            let upstream = self.upstream().await?;
+            upstream.unsubscribe(&uri).await.map_err(to_error)?;
+        }
+        Ok(empty_object())
+    }
+
+    async fn set_level(&self, request: &Request, context: &RequestContext) -> Answer {
+        let level = log_level(request)?;
+        let upstream = self.upstream().await?;
+        upstream.log_from(level).await.map_err(to_error)?;
+        self.clients.set_log_level(&context.connection, level);
+        Ok(empty_object())
+    }
+}
+
+impl Service for ServerDoor {
+    async fn initialize(&self, _: &Connection) -> Result<InitializeResult, ErrorObject> {
+        let upstream = self.upstream().await?;
+        let status = upstream.status();
+        let Some(identity) = &status.server else {
+            return Err(unavailable(&upstream));
+        };
+        let handshake = &identity.handshake;
+        Ok(InitializeResult {
+            capabilities: handshake.capabilities.clone(),
+            server_info: match server_info(&handshake.result) {
+                Some(server_info) => server_info,
+                None => raw(&json!({"name": identity.name, "version": identity.version}))?,
+            },
+            instructions: handshake.instructions.clone(),
+        })
+    }
+
+    async fn request(&self, request: Request, context: RequestContext) -> Answer {
+        // Boxed: the transports move it about, each move a copy of all that it may come to hold.
+        Box::pin(self.answer(request, context)).await
+    }
+
+    async fn notification(&self, notification: Notification, connection: Arc<Connection>) {
+        if let Ok(upstream) = self.upstream().await {
+            let client = self.clients.of_connection(&connection);
+            let Notification { method, params } = notification;
+            upstream.notify(&method, params, &client).await;
+        }
+    }
+
+    fn parameter_headers(&self, tool: &str) -> Option<Arc<ParameterHeaders>> {
+        parameter_headers(&self.engine, &self.server, tool)
+    }
+
+    fn closed(&self, connection: &Connection) {
+        let kept = self.clients.forget(connection);
+        if let Some(upstream) = self.engine.fleet().get(&self.server) {
+            let uris = kept.subscriptions.into_keys().collect();
+            let_go(upstream, connection, uris);
+        }
+    }
+}
+
+/// Gives up what an upstream did for a client that is gone.
+pub(super) fn let_go(upstream: Arc<Upstream>, connection: &Connection, uris: Vec<String>) {
+    upstream.release(connection.session.as_str());
+    if uris.is_empty() {
+        return;
+    }
+    // Without a runtime the process is on its way out, and the upstream with it.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return;
+    };
+    runtime.spawn(async move {
+        for uri in uris {
+            if let Err(error) = upstream.unsubscribe(&uri).await {
+                tracing::debug!(%error, uri, "a subscription could not be taken back");
+            }
+        }
+    });
+}
+
+/// The upstream, once it is connected; an error if it is not going to be soon.
+pub(super) async fn connected(upstream: Arc<Upstream>) -> Result<Arc<Upstream>, ErrorObject> {
+    let status = upstream.status();
+    if matches!(status.state, State::Ready) {
+        return Ok(upstream);
+    }
+    let patience = CONNECTING_PATIENCE.min(upstream.config().timeout);
+    let status = upstream.settled(Instant::now() + patience).await;
+    match status.state {
+        State::Ready => Ok(upstream),
+        _ => Err(unavailable(&upstream)),
+    }
+}
+
+fn unavailable(upstream: &Upstream) -> ErrorObject {
+    let refusal = crate::engine::unavailable(upstream.name(), &upstream.status().state);
+    let mut error = ErrorObject::new(codes::CONNECTION_CLOSED, refusal.message.clone());
+    error.data = raw(&refusal).ok();
+    error
+}
+
+/// The arguments of a tool that its schema wants repeated as headers. Hardly any tool has one.
+pub(super) fn parameter_headers(
+    engine: &Engine,
+    server: &ServerName,
+    tool: &str,
+) -> Option<Arc<ParameterHeaders>> {
+    let name: ToolName = tool.parse().ok()?;
+    let status = engine.fleet().get(server)?.status();
+    let schema = status.tools.get(&name)?.input_schema.as_deref()?;
+    if !schema.get().contains("x-mcp-header") {
+        return None;
+    }
+    ParameterHeaders::of_schema(schema).ok().map(Arc::new)
+}
+
+/// Who the upstream says it is, as it wrote it.
+fn server_info(hello: &RawValue) -> Option<Box<RawValue>> {
+    let hello = Members::parse(hello).ok()?;
+    if let Some(meta) = hello.get("_meta")
+        && let Ok(meta) = Members::parse(meta)
+        && let Some(server_info) = meta.get(meta::SERVER_INFO)
+    {
+        return Some(server_info.to_owned());
+    }
+    hello.get("serverInfo").map(ToOwned::to_owned)
+}
+
+pub(super) fn log_level(request: &Request) -> Result<LogLevel, ErrorObject> {
+    let SetLevel { level } = parse(&request.method, request.params.as_deref())?;
+    level.parse().map_err(|_| {
+        let known = LogLevel::ALL.map(LogLevel::as_str).join(", ");
+        ErrorObject::invalid_params(format!("Unknown log level '{level}'; use one of {known}"))
+    })
+}
+
+pub(super) fn parse<'a, T: Deserialize<'a>>(
+    method: &str,
+    params: Option<&'a RawValue>,
+) -> Result<T, ErrorObject> {
+    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
+        ErrorObject::invalid_params(format!("Invalid params of {method}: {error}"))
+    })
+}
+
+pub(super) fn empty_object() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}

@@ -1,0 +1,55 @@
+//! The clients on whose behalf upstreams are asked: what they can do, and how they are reached.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use mcp::{ErrorObject, LogLevel, Notification, RawValue, Request};
+use policy::ServerName;
+
+/// Reaches one client, on the stream of one of its requests or outside any.
+pub trait ClientLine: fmt::Debug + Send + Sync + 'static {
+    /// Has the client answer a question of the upstream. Dropping the future takes it back.
+    fn ask(&self, request: Request) -> BoxFuture<'_, Result<Box<RawValue>, ErrorObject>>;
+
+    /// Called between two messages of the upstream, so it must not block.
+    fn tell(&self, notification: &Notification);
+}
+
+/// Hears what an upstream says to nobody in particular: that a list or a resource has changed, and
+/// log messages that belong to no one request.
+pub trait Audience: fmt::Debug + Send + Sync + 'static {
+    /// Called between two messages of the upstream, so it must not block.
+    fn hear(&self, server: &ServerName, notification: &Notification);
+}
+
+/// The client that a request is made for.
+#[derive(Debug, Clone)]
+pub struct OnBehalf {
+    /// The session of a legacy client. A modern one has none: each of its requests stands alone.
+    pub session: Option<String>,
+    /// What the client can be asked, as it declared it.
+    pub capabilities: Box<RawValue>,
+    /// From which level on the client wants log messages.
+    pub log_level: Option<LogLevel>,
+    /// Reaches the client on the stream of this request.
+    pub line: Arc<dyn ClientLine>,
+    /// Reaches the client outside any request, where that is possible.
+    pub session_line: Option<Arc<dyn ClientLine>>,
+}
+
+impl OnBehalf {
+    /// Whether the client declared anything that an upstream could make use of.
+    pub(crate) fn is_interactive(&self) -> bool {
+        let inside = self.capabilities.get().trim();
+        let inside = inside
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'));
+        inside.is_some_and(|inside| !inside.trim().is_empty())
+    }
+}
+
+/// Whether an upstream may answer this with a question to the client.
+pub(crate) fn may_ask(method: &str) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+}

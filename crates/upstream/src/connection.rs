@@ -1,0 +1,290 @@
+//! One connection to an upstream, with what has to be known about it to use it on behalf of a
+//! client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp::client::{Client, Era, RequestError, RequestOptions};
+use mcp::modern::meta;
+use mcp::{LogLevel, Members, ProgressToken, RawValue};
+use serde_json::json;
+use serde_json::value::to_raw_value;
+use tokio::sync::{Mutex, mpsc, watch};
+use tokio::time::Instant;
+
+use crate::client::OnBehalf;
+use crate::switchboard::Switchboard;
+
+/// How many progress notifications may wait for a slow client before they slow the server down.
+const PROGRESS_BACKLOG: usize = 64;
+
+const PROGRESS_TOKEN: &str = "progressToken";
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub client: Client,
+    pub switchboard: Arc<Switchboard>,
+    /// From which level on a legacy server was asked to log. Held while it is being told.
+    log_level: Mutex<Option<LogLevel>>,
+}
+
+/// A request as a connection takes it.
+#[derive(Debug)]
+pub(crate) struct Outgoing<'a> {
+    pub method: &'a str,
+    pub params: Option<Box<RawValue>>,
+    pub progress: Option<mpsc::Sender<Box<RawValue>>>,
+    /// Time in which the server waits for the client does not count.
+    pub timeout: Duration,
+}
+
+impl Connection {
+    pub(crate) fn new(client: Client, switchboard: Arc<Switchboard>) -> Self {
+        Self {
+            client,
+            switchboard,
+            log_level: Mutex::default(),
+        }
+    }
+
+    /// Sends a request on nobody's behalf: the server has nobody to ask.
+    pub(crate) async fn send_alone(
+        &self,
+        outgoing: Outgoing<'_>,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let options = RequestOptions {
+            timeout: Some(outgoing.timeout),
+            ..RequestOptions::default()
+        };
+        self.send(outgoing, options).await
+    }
+
+    /// Sends a request for a client, who is asked what the server wants to know on the way.
+    pub(crate) async fn send_for(
+        &self,
+        client: &OnBehalf,
+        mut outgoing: Outgoing<'_>,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let timeout = outgoing.timeout;
+        if let Some(level) = client.log_level {
+            self.log_from(level, &mut outgoing).await?;
+        }
+        let registered = self.switchboard.register(client);
+        let options = RequestOptions {
+            timeout: None,
+            call: Some(registered.id()),
+            capabilities: Some(client.capabilities.clone()),
+        };
+        let questions = registered.open_questions();
+        unless_late(timeout, questions, self.send(outgoing, options)).await
+    }
+
+    async fn send(
+        &self,
+        outgoing: Outgoing<'_>,
+        options: RequestOptions,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let Outgoing { method, params, .. } = outgoing;
+        let Some(sink) = outgoing.progress else {
+            let params = with_token(params, None)?;
+            return self.client.request(method, params, options).await;
+        };
+        let (token, mut progress) = self.client.progress(PROGRESS_BACKLOG);
+        let params = with_token(params, Some(&token))?;
+        let request = self.client.request(method, params, options);
+        tokio::pin!(request);
+        loop {
+            tokio::select! {
+                biased;
+                Some(update) = progress.next() => {
+                    // A client that stopped listening still wants its answer.
+                    let _ = sink.send(update).await;
+                }
+                answer = &mut request => return answer,
+            }
+        }
+    }
+
+    /// Makes sure that the server logs what the client wants to see. A modern server is told with
+    /// the request. A legacy one is told once; what is more than others asked for is held back
+    /// from them by their doors.
+    async fn log_from(
+        &self,
+        level: LogLevel,
+        outgoing: &mut Outgoing<'_>,
+    ) -> Result<(), RequestError> {
+        if self.client.era() == Era::Modern {
+            let params = outgoing.params.take();
+            outgoing.params = Some(with_level(params, level)?);
+            return Ok(());
+        }
+        self.set_log_level(level).await
+    }
+
+    pub(crate) async fn set_log_level(&self, level: LogLevel) -> Result<(), RequestError> {
+        let mut told = self.log_level.lock().await;
+        let enough = told.is_some_and(|told| told <= level);
+        if enough || !self.client.handshake().offers_logging() {
+            return Ok(());
+        }
+        let params =
+            to_raw_value(&json!({"level": level.as_str()})).map_err(RequestError::Params)?;
+        let options = RequestOptions {
+            timeout: Some(Duration::from_secs(10)),
+            ..RequestOptions::default()
+        };
+        self.client
+            .request("logging/setLevel", Some(params), options)
+            .await?;
+        *told = Some(level);
+        Ok(())
+    }
+
+    /// The session at the server is a new one.
+    pub(crate) async fn forget_log_level(&self) -> Option<LogLevel> {
+        self.log_level.lock().await.take()
+    }
+}
+
+/// Waits for the answer until the server has had its time, in which it waited for nobody.
+async fn unless_late<T>(
+    timeout: Duration,
+    mut questions: watch::Receiver<usize>,
+    answering: impl Future<Output = Result<T, RequestError>>,
+) -> Result<T, RequestError> {
+    tokio::pin!(answering);
+    let mut left = timeout;
+    loop {
+        let waits_for_client = *questions.borrow_and_update() > 0;
+        let since = Instant::now();
+        tokio::select! {
+            answer = &mut answering => return answer,
+            // The sender lives as long as the call.
+            _ = questions.changed() => {}
+            () = tokio::time::sleep(left), if !waits_for_client => {
+                return Err(RequestError::Timeout { after: timeout });
+            }
+        }
+        if !waits_for_client {
+            left = left.saturating_sub(since.elapsed());
+        }
+    }
+}
+
+/// The params with our own progress token, or none: the client's is its own, and two clients may
+/// have chosen the same. Params without any stay as they are.
+fn with_token(
+    params: Option<Box<RawValue>>,
+    token: Option<&ProgressToken>,
+) -> Result<Option<Box<RawValue>>, RequestError> {
+    let has_token = |params: &RawValue| params.get().contains(PROGRESS_TOKEN);
+    if token.is_none() && !params.as_deref().is_some_and(has_token) {
+        return Ok(params);
+    }
+    in_meta(params, |meta| match token {
+        Some(token) => {
+            meta.set(PROGRESS_TOKEN, to_raw_value(token)?);
+            Ok(())
+        }
+        None => {
+            meta.remove(PROGRESS_TOKEN);
+            Ok(())
+        }
+    })
+    .map(Some)
+}
+
+fn with_level(
+    params: Option<Box<RawValue>>,
+    level: LogLevel,
+) -> Result<Box<RawValue>, RequestError> {
+    in_meta(params, |members| {
+        members.set(meta::LOG_LEVEL, to_raw_value(level.as_str())?);
+        Ok(())
+    })
+}
+
+/// The params with a changed `_meta`, which goes when nothing is left of it.
+fn in_meta(
+    params: Option<Box<RawValue>>,
+    change: impl FnOnce(&mut Members<'_>) -> Result<(), serde_json::Error>,
+) -> Result<Box<RawValue>, RequestError> {
+    let attempt = || {
+        let params = params.as_deref();
+        let mut members = params.map(Members::parse).transpose()?.unwrap_or_default();
+        let meta = members.get("_meta").map(ToOwned::to_owned);
+        let meta = meta.as_deref();
+        let mut meta = meta.map(Members::parse).transpose()?.unwrap_or_default();
+        change(&mut meta)?;
+        if meta.is_empty() {
+            members.remove("_meta");
+        } else {
+            members.set("_meta", meta.to_raw()?);
+        }
+        members.to_raw()
+    };
+    attempt().map_err(RequestError::Params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    fn token(params: Option<&str>, token: Option<u64>) -> Option<String> {
+        let token = token.map(ProgressToken::from);
+        let params = with_token(params.map(raw), token.as_ref()).unwrap();
+        params.map(|params| params.get().to_owned())
+    }
+
+    #[test]
+    fn the_token_is_replaced_and_everything_else_keeps_its_bytes() {
+        let theirs = r#"{"name":"echo","arguments":{ "b": 1.0 },"_meta":{"progressToken":"theirs","traceparent":"00-1"}}"#;
+        assert_eq!(
+            token(Some(theirs), Some(7)).unwrap(),
+            r#"{"name":"echo","arguments":{ "b": 1.0 },"_meta":{"progressToken":7,"traceparent":"00-1"}}"#
+        );
+        assert_eq!(
+            token(Some(r#"{"uri":"a","_meta":{"progressToken":3}}"#), None).unwrap(),
+            r#"{"uri":"a"}"#
+        );
+        assert_eq!(
+            token(None, Some(7)).unwrap(),
+            r#"{"_meta":{"progressToken":7}}"#
+        );
+    }
+
+    #[test]
+    fn params_without_a_token_stay_as_they_are() {
+        assert_eq!(token(None, None), None);
+        let odd = r#"{ "a" :1, "a":2, "_meta":{ } }"#;
+        assert_eq!(token(Some(odd), None).unwrap(), odd);
+    }
+
+    #[test]
+    fn params_that_cannot_hold_a_token_are_an_error() {
+        let token = ProgressToken::from(1);
+        for params in ["[1]", r#"{"_meta":7}"#] {
+            let outcome = with_token(Some(raw(params)), Some(&token));
+            assert!(matches!(outcome, Err(RequestError::Params(_))), "{params}");
+        }
+    }
+
+    #[tokio::test]
+    async fn time_in_which_the_server_waits_for_the_client_does_not_count() {
+        let count = watch::Sender::new(1);
+        let answering = async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Ok(())
+        };
+        let asked = unless_late(Duration::ZERO, count.subscribe(), answering).await;
+        asked.unwrap();
+        count.send_replace(0);
+        let never = std::future::pending::<Result<(), RequestError>>();
+        let late = unless_late(Duration::ZERO, count.subscribe(), never).await;
+        assert!(matches!(late, Err(RequestError::Timeout { .. })));
+    }
+}

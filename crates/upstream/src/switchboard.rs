@@ -1,0 +1,345 @@
+//! Hears what a server says on one connection and takes it to the client that it is meant for.
+//!
+//! Where the wire says to which call a message belongs, that settles it. Where it does not, the
+//! connection must be one that only a single client uses; on one that several share, the server
+//! was told that its clients cannot be asked anything.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcp::client::{CallId, Events, Handshake, Origin};
+use mcp::{ErrorObject, Notification, RawValue, Request};
+use policy::ServerName;
+use tokio::sync::{Notify, watch};
+
+use crate::client::{ClientLine, OnBehalf};
+use crate::fleet::SharedAudience;
+
+/// What the connections of one upstream have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Surface {
+    pub server: ServerName,
+    pub audience: SharedAudience,
+    /// The tools are to be listed again.
+    pub tools_changed: Arc<Notify>,
+    /// The server has forgotten what it was told to keep.
+    pub renewed: Arc<Notify>,
+}
+
+/// One connection's switchboard.
+#[derive(Debug)]
+pub(crate) struct Switchboard {
+    surface: Surface,
+    /// Whether only one client uses the connection at a time.
+    private: bool,
+    calls: Mutex<Calls>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    /// In the order in which they began.
+    under_way: Vec<Arc<UnderWay>>,
+    /// Reaches the client of a private connection between its calls.
+    session_line: Option<Arc<dyn ClientLine>>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    id: CallId,
+    line: Arc<dyn ClientLine>,
+    /// Whether the client declared that it can be asked anything.
+    interactive: bool,
+    /// How many questions the client has not answered yet.
+    open_questions: watch::Sender<usize>,
+}
+
+/// A call while the switchboard knows of it.
+#[derive(Debug)]
+pub(crate) struct Registered {
+    switchboard: Arc<Switchboard>,
+    call: Arc<UnderWay>,
+}
+
+/// Counts a question as open until it is dropped.
+struct OpenQuestion<'a>(&'a watch::Sender<usize>);
+
+// === impl Surface ===
+
+impl Surface {
+    pub(crate) fn announce(&self, notification: &Notification) {
+        if let Some(audience) = self.audience.get() {
+            audience.hear(&self.server, notification);
+        }
+    }
+}
+
+// === impl Switchboard ===
+
+impl Switchboard {
+    /// For the connection that all clients share.
+    pub(crate) fn shared(surface: Surface) -> Arc<Self> {
+        Self::new(surface, false)
+    }
+
+    /// For a connection that one client has to itself.
+    pub(crate) fn private(surface: Surface) -> Arc<Self> {
+        Self::new(surface, true)
+    }
+
+    fn new(surface: Surface, private: bool) -> Arc<Self> {
+        Arc::new(Self {
+            surface,
+            private,
+            calls: Mutex::default(),
+        })
+    }
+
+    /// Takes a call in; what the server says about it goes to its client until the result is dropped.
+    pub(crate) fn register(self: &Arc<Self>, client: &OnBehalf) -> Registered {
+        let call = Arc::new(UnderWay {
+            id: CallId::fresh(),
+            line: Arc::clone(&client.line),
+            interactive: client.is_interactive(),
+            open_questions: watch::Sender::new(0),
+        });
+        self.calls().under_way.push(Arc::clone(&call));
+        Registered {
+            switchboard: Arc::clone(self),
+            call,
+        }
+    }
+
+    pub(crate) fn set_session_line(&self, line: Option<Arc<dyn ClientLine>>) {
+        self.calls().session_line = line;
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The call that a message belongs to, if that is certain.
+    fn call_of(&self, origin: Origin) -> Option<Arc<UnderWay>> {
+        let calls = self.calls();
+        match origin {
+            Origin::Call(id) => calls.under_way.iter().find(|call| call.id == id).cloned(),
+            // All calls are of one client, and the newest is the likeliest.
+            Origin::Connection if self.private => calls.under_way.last().cloned(),
+            Origin::Connection => None,
+        }
+    }
+
+    /// The only call there is, on a connection that is shared, of a client that can be asked
+    /// nothing. It does not reach anybody, but its door knows best how to say no.
+    fn only_silent_call(&self) -> Option<Arc<UnderWay>> {
+        match self.calls().under_way.as_slice() {
+            [only] if !self.private && !only.interactive => Some(Arc::clone(only)),
+            _ => None,
+        }
+    }
+
+    /// Whoever is to hear something that no list or resource is about.
+    fn tell(&self, notification: &Notification, origin: Origin) {
+        if let Some(call) = self.call_of(origin) {
+            return call.line.tell(notification);
+        }
+        let line = {
+            let calls = self.calls();
+            match calls.under_way.as_slice() {
+                // On a connection that is shared, one call alone is as good as being told.
+                [only] if !self.private => Some(Arc::clone(&only.line)),
+                _ => calls.session_line.clone(),
+            }
+        };
+        match line {
+            Some(line) => line.tell(notification),
+            None if self.private => {}
+            None => self.surface.announce(notification),
+        }
+    }
+}
+
+impl Events for Switchboard {
+    fn notification(&self, notification: Notification, origin: Origin) {
+        match notification.method.as_str() {
+            // Announced when the new list is known here, so that whoever asks is told of it.
+            "notifications/tools/list_changed" => self.surface.tools_changed.notify_one(),
+            "notifications/prompts/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/resources/updated" => self.surface.announce(&notification),
+            // Progress that nobody waits for any more.
+            "notifications/progress" => {}
+            _ => self.tell(&notification, origin),
+        }
+    }
+
+    async fn request(
+        &self,
+        request: Request,
+        origin: Origin,
+    ) -> Result<Box<RawValue>, ErrorObject> {
+        let call = self.call_of(origin);
+        if let Some(call) = call.or_else(|| self.only_silent_call()) {
+            let _open = OpenQuestion::new(&call.open_questions);
+            return call.line.ask(request).await;
+        }
+        let line = match origin {
+            Origin::Connection => self.calls().session_line.clone(),
+            Origin::Call(_) => None,
+        };
+        match line {
+            Some(line) => line.ask(request).await,
+            None => Err(ErrorObject::method_not_found(&request.method)),
+        }
+    }
+
+    fn session_replaced(&self, _: &Arc<Handshake>) {
+        if !self.private {
+            self.surface.renewed.notify_one();
+        }
+    }
+}
+
+// === impl Registered ===
+
+impl Registered {
+    pub(crate) fn id(&self) -> CallId {
+        self.call.id
+    }
+
+    /// How many questions the client has not answered yet.
+    pub(crate) fn open_questions(&self) -> watch::Receiver<usize> {
+        self.call.open_questions.subscribe()
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut calls = self.switchboard.calls();
+        calls
+            .under_way
+            .retain(|call| !Arc::ptr_eq(call, &self.call));
+    }
+}
+
+// === impl OpenQuestion ===
+
+impl<'a> OpenQuestion<'a> {
+    fn new(count: &'a watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use futures_util::future::BoxFuture;
+    use mcp::RequestId;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const CLIENTS: usize = 3;
+
+    /// A client that answers with its number.
+    #[derive(Debug)]
+    struct Numbered(usize);
+
+    impl ClientLine for Numbered {
+        fn ask(&self, _: Request) -> BoxFuture<'_, Result<Box<RawValue>, ErrorObject>> {
+            let number = self.0.to_string();
+            Box::pin(async move {
+                RawValue::from_string(number)
+                    .map_err(|error| ErrorObject::internal(error.to_string()))
+            })
+        }
+
+        fn tell(&self, _: &Notification) {}
+    }
+
+    fn client(number: usize) -> OnBehalf {
+        OnBehalf {
+            session: Some(number.to_string()),
+            capabilities: RawValue::from_string(r#"{"elicitation":{}}"#.to_owned()).unwrap(),
+            log_level: None,
+            line: Arc::new(Numbered(number)),
+            session_line: Some(Arc::new(Numbered(number))),
+        }
+    }
+
+    fn surface() -> Surface {
+        Surface {
+            server: "up".parse().unwrap(),
+            audience: SharedAudience::default(),
+            tools_changed: Arc::default(),
+            renewed: Arc::default(),
+        }
+    }
+
+    /// Who answers a question of the server, if anybody.
+    fn answers(switchboard: &Switchboard, origin: Origin) -> Option<usize> {
+        let request = Request {
+            id: RequestId::from(1),
+            method: "elicitation/create".to_owned(),
+            params: None,
+        };
+        let answer = switchboard.request(request, origin).now_or_never().unwrap();
+        answer.ok().map(|raw| raw.get().parse().unwrap())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        /// Calls of several clients begin, end and are asked about in any order.
+        #[test]
+        fn a_question_reaches_the_client_that_it_is_meant_for_and_no_other(
+            steps in prop::collection::vec((0..CLIENTS, 0..4_u8), 1..80),
+        ) {
+            let shared = Switchboard::shared(surface());
+            let private: Vec<_> = (0..CLIENTS).map(|_| Switchboard::private(surface())).collect();
+            let mut calls: Vec<(usize, Registered)> = Vec::new();
+            let mut own_calls: Vec<Vec<Registered>> = (0..CLIENTS).map(|_| Vec::new()).collect();
+            for (who, step) in steps {
+                match step {
+                    0 => {
+                        calls.push((who, shared.register(&client(who))));
+                        own_calls[who].push(private[who].register(&client(who)));
+                    }
+                    1 if !calls.is_empty() => {
+                        let ended = who % calls.len();
+                        let (whose, call) = calls.remove(ended);
+                        own_calls[whose].pop();
+                        let id = call.id();
+                        drop(call);
+                        // What comes too late is for nobody.
+                        prop_assert_eq!(answers(&shared, Origin::Call(id)), None);
+                    }
+                    2 => {
+                        for (whose, call) in &calls {
+                            prop_assert_eq!(answers(&shared, Origin::Call(call.id())), Some(*whose));
+                        }
+                    }
+                    _ => {
+                        // Nothing says whose it is.
+                        prop_assert_eq!(answers(&shared, Origin::Connection), None);
+                        let expected = (!own_calls[who].is_empty()).then_some(who);
+                        prop_assert_eq!(answers(&private[who], Origin::Connection), expected);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn between_two_calls_the_session_is_asked() {
+        let switchboard = Switchboard::private(surface());
+        assert_eq!(answers(&switchboard, Origin::Connection), None);
+        switchboard.set_session_line(client(2).session_line);
+        assert_eq!(answers(&switchboard, Origin::Connection), Some(2));
+    }
+}
