@@ -9,16 +9,16 @@ use crate::payload::{Payload, SealedPayload};
 use crate::record::{Ended, Metadata, RecordedIntent, Started};
 use crate::words::{RecordType, Source, Status};
 
-fn sealed(text: Option<String>) -> SealedPayload {
+fn sealed(text: Option<&String>) -> SealedPayload {
     SealedPayload {
-        digest: Hash::of(text.as_deref().unwrap_or_default().as_bytes()),
+        digest: Hash::of(text.map_or("", String::as_str).as_bytes()),
         truncated: false,
         kept: text.is_some(),
-        text: text.map(Payload::new),
+        text: text.map(|text| Payload::new(text.as_str())),
     }
 }
 
-fn started(order: u64, arguments: Option<Option<String>>, reason: Option<String>) -> Started {
+fn started(order: u64, arguments: Option<SealedPayload>, reason: Option<String>) -> Started {
     Started {
         id: ActivityId::from_halves(order, 7),
         record_type: RecordType::ToolCall,
@@ -36,28 +36,29 @@ fn started(order: u64, arguments: Option<Option<String>>, reason: Option<String>
             }),
             ..Metadata::default()
         },
-        arguments: arguments.map(sealed),
+        arguments,
     }
 }
 
-fn ended(response: Option<Option<String>>) -> Ended {
+fn ended(response: Option<SealedPayload>) -> Ended {
     Ended {
         status: Status::Success,
         error_code: None,
         error_message: None,
         duration_ms: 3,
         response_bytes: 4,
-        response: response.map(sealed),
+        response,
     }
 }
 
-fn any_text() -> impl Strategy<Value = Option<Option<String>>> {
-    prop::option::of(prop::option::of(any::<String>()))
+fn any_payload() -> impl Strategy<Value = Option<SealedPayload>> {
+    let text = prop::option::of(any::<String>());
+    prop::option::of(text.prop_map(|text| sealed(text.as_ref())))
 }
 
 fn any_entry() -> impl Strategy<Value = Entry> {
     let reason = prop::option::of(any::<String>());
-    (any::<u64>(), any_text(), any_text(), reason, 0..3).prop_map(
+    (any::<u64>(), any_payload(), any_payload(), reason, 0..3).prop_map(
         |(order, arguments, response, reason, kind)| {
             let started = started(order, arguments, reason);
             match kind {
