@@ -114,8 +114,7 @@ impl Connection {
         outgoing: &mut Outgoing<'_>,
     ) -> Result<(), RequestError> {
         if self.client.era() == Era::Modern {
-            let params = outgoing.params.take();
-            outgoing.params = Some(with_level(params, level)?);
+            outgoing.params = Some(with_level(outgoing.params.as_deref(), level)?);
             return Ok(());
         }
         self.set_log_level(level).await
@@ -181,23 +180,17 @@ fn with_token(
     if token.is_none() && !params.as_deref().is_some_and(has_token) {
         return Ok(params);
     }
-    in_meta(params, |meta| match token {
-        Some(token) => {
-            meta.set(PROGRESS_TOKEN, to_raw_value(token)?);
-            Ok(())
+    in_meta(params.as_deref(), |meta| {
+        match token {
+            Some(token) => meta.set(PROGRESS_TOKEN, to_raw_value(token)?),
+            None => meta.remove(PROGRESS_TOKEN),
         }
-        None => {
-            meta.remove(PROGRESS_TOKEN);
-            Ok(())
-        }
+        Ok(())
     })
     .map(Some)
 }
 
-fn with_level(
-    params: Option<Box<RawValue>>,
-    level: LogLevel,
-) -> Result<Box<RawValue>, RequestError> {
+fn with_level(params: Option<&RawValue>, level: LogLevel) -> Result<Box<RawValue>, RequestError> {
     in_meta(params, |members| {
         members.set(meta::LOG_LEVEL, to_raw_value(level.as_str())?);
         Ok(())
@@ -206,11 +199,10 @@ fn with_level(
 
 /// The params with a changed `_meta`, which goes when nothing is left of it.
 fn in_meta(
-    params: Option<Box<RawValue>>,
+    params: Option<&RawValue>,
     change: impl FnOnce(&mut Members<'_>) -> Result<(), serde_json::Error>,
 ) -> Result<Box<RawValue>, RequestError> {
     let attempt = || {
-        let params = params.as_deref();
         let mut members = params.map(Members::parse).transpose()?.unwrap_or_default();
         let meta = members.get("_meta").map(ToOwned::to_owned);
         let meta = meta.as_deref();

@@ -54,7 +54,7 @@ impl Clients {
     }
 
     /// The client of a notification, which has no stream of its own.
-    pub(super) fn of_connection(&self, connection: &Connection) -> OnBehalf {
+    pub(super) fn of_connection(connection: &Connection) -> OnBehalf {
         let line = Arc::new(DoorLine {
             outbound: connection.outbound().clone(),
             declared: declared(connection),

@@ -180,7 +180,7 @@ impl Service for ServerDoor {
 
     async fn notification(&self, notification: Notification, connection: Arc<Connection>) {
         if let Ok(upstream) = self.upstream().await {
-            let client = self.clients.of_connection(&connection);
+            let client = Clients::of_connection(&connection);
             let Notification { method, params } = notification;
             upstream.notify(&method, params, &client).await;
         }

@@ -375,7 +375,7 @@ impl Service for DirectDoor {
 
     /// Nobody knows whom a notification is for, so everybody gets it.
     async fn notification(&self, notification: Notification, connection: Arc<Connection>) {
-        let client = self.clients.of_connection(&connection);
+        let client = Clients::of_connection(&connection);
         let Notification { method, params } = notification;
         let upstreams = self.engine.upstreams();
         let telling = upstreams
