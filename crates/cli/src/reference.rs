@@ -42,10 +42,7 @@ fn keep(file: &str, wanted: &str) {
     assert!(
         found == wanted,
         "docs/{file} is out of date from line {}; write it anew with UPDATE_DOCS=1",
-        line.map_or_else(
-            || found.lines().count().min(wanted.lines().count()),
-            |line| line
-        ) + 1
+        line.unwrap_or_else(|| found.lines().count().min(wanted.lines().count())) + 1
     );
 }
 

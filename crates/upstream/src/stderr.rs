@@ -265,11 +265,11 @@ impl FromStr for LogCursor {
     type Err = InvalidLogCursor;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (life, line) = text.split_once('-').ok_or(InvalidLogCursor)?;
+        let (life, place) = text.split_once('-').ok_or(InvalidLogCursor)?;
         let number = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| InvalidLogCursor);
         Ok(Self {
             life: number(life)?,
-            line: number(line)?,
+            line: number(place)?,
         })
     }
 }
@@ -391,8 +391,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("server.log");
         let log = log(Some(&path), &["very secret token"]);
-        let long = "y".repeat(LINE_LIMIT - 4);
-        let text = format!("my key is very secret token!\n{long}very secret token\n");
+        let padding = "y".repeat(LINE_LIMIT - 4);
+        let text = format!("my key is very secret token!\n{padding}very secret token\n");
         log.clone().collect(text.as_bytes()).await;
         let lines = log.page(None, 10).lines;
         assert_eq!(lines[0], "my key is [REDACTED]!");

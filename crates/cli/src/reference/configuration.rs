@@ -33,17 +33,14 @@ fn collect(object: &Value, schema: &Value, prefix: &str, rows: &mut Vec<String>)
         let choices = words(target, schema);
         let choices = match choices.as_slice() {
             [] => String::new(),
-            words => format!(" One of {}.", words.join(", ")),
+            words => format!(" One of {}.", cell(&words.join(", "))),
         };
         let default = match &property["default"] {
             Value::Null => "–".to_owned(),
             value => format!("`{value}`"),
         };
         let meaning = cell(meaning.unwrap_or_default());
-        rows.push(format!(
-            "| `{key}` | {default} | {meaning}{} |\n",
-            cell(&choices)
-        ));
+        rows.push(format!("| `{key}` | {default} | {meaning}{choices} |\n"));
     }
 }
 

@@ -66,7 +66,7 @@ fn describe(path: &str, method: &str, operation: &Value, document: &Value, text:
         text.push_str(&format!("\nBody: {}.\n", kind(&content["schema"])));
     }
     let responses = operation["responses"].as_object().into_iter().flatten();
-    let responses: Vec<(String, String)> = responses
+    let mut responses: Vec<(String, String)> = responses
         .map(|(status, response)| {
             let description = response["description"].as_str().unwrap_or_default();
             let answer = response["content"]["application/json"]["schema"]["$ref"].as_str();
@@ -80,6 +80,7 @@ fn describe(path: &str, method: &str, operation: &Value, document: &Value, text:
             )
         })
         .collect();
+    responses.sort();
     text.push_str(&format!("\n{}", table("status", &responses)));
 }
 

@@ -47,10 +47,7 @@ async fn wait_for_records(daemon: &TestDaemon, records: u32) {
 async fn assert_untouched(front: &Front) {
     let up = server_in(&front.daemon, "up", "ready").await;
     assert_eq!(up["connections"], 1, "{up}");
-    assert_eq!(
-        front.record.pids(),
-        [u32::try_from(up["pid"].as_u64().unwrap()).unwrap()]
-    );
+    assert_eq!(front.record.pids().len(), 1);
 }
 
 #[tokio::test]

@@ -240,10 +240,14 @@ fn unknown(name: &str, known: &[&'static str]) -> ApiError {
 }
 
 fn parse_number(parameter: &'static str, value: &str) -> Result<u64, ApiError> {
-    value.parse().map_err(|_| {
-        let message = format!("invalid {parameter} '{value}'; use a whole number from 0");
-        ApiError::new(StatusCode::BAD_REQUEST, "INVALID_FILTER", message)
-    })
+    // Not up to what 64 bits hold: most languages read numbers with a sign.
+    let number = value.parse::<i64>().ok();
+    number
+        .and_then(|number| u64::try_from(number).ok())
+        .ok_or_else(|| {
+            let message = format!("invalid {parameter} '{value}'; use a whole number from 0");
+            ApiError::new(StatusCode::BAD_REQUEST, "INVALID_FILTER", message)
+        })
 }
 
 fn parse_bool(parameter: &'static str, value: &str) -> Result<bool, ApiError> {

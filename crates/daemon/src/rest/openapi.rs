@@ -33,9 +33,9 @@ struct Frame;
 
 /// Adds `/openapi.json` to the routes, which describes them.
 pub(super) fn with_document(routes: OpenApiRouter<AppState>) -> Router<AppState> {
-    let (router, described) = routes.split_for_parts();
+    let (served, described) = routes.split_for_parts();
     let text = Bytes::from(format!("{:#}\n", document(described)));
-    router.route(
+    served.route(
         "/api/v1/openapi.json",
         get(|| async move { answer(text.clone()) }),
     )
@@ -47,7 +47,7 @@ fn answer(text: Bytes) -> Response {
 
 pub(super) fn document(described: utoipa::openapi::OpenApi) -> Value {
     let mut frame = Frame::openapi();
-    frame.info.version = env!("CARGO_PKG_VERSION").to_owned();
+    env!("CARGO_PKG_VERSION").clone_into(&mut frame.info.version);
     let components = frame.components.get_or_insert_default();
     let key = ApiKey::Header(ApiKeyValue::new("X-API-Key"));
     components.add_security_scheme("api_key", SecurityScheme::ApiKey(key));
