@@ -16,7 +16,7 @@ use policy::ServerName;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
-use upstream::Fleet;
+use upstream::{Fleet, State};
 
 use crate::engine::Engine;
 
@@ -147,8 +147,10 @@ pub(crate) async fn prune_regularly(engine: Arc<Engine>) {
 /// Records how upstreams come and go, for as long as it is let run.
 pub(crate) async fn record_server_changes(engine: Arc<Engine>) {
     let mut changes = engine.fleet().changes();
+    // One that is quick may be ready already; one that is switched off has not changed.
     let mut known = states(engine.fleet());
-    while changes.changed().await.is_ok() {
+    known.retain(|_, (state, _)| *state == State::Disabled.as_str());
+    loop {
         let now = states(engine.fleet());
         for (server, (state, error)) in &now {
             let before = known.get(server).map(|(state, _)| *state);
@@ -175,6 +177,9 @@ pub(crate) async fn record_server_changes(engine: Arc<Engine>) {
             .await;
         }
         known = now;
+        if changes.changed().await.is_err() {
+            return;
+        }
     }
 }
 

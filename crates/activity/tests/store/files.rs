@@ -109,7 +109,10 @@ async fn two_writers_are_one_too_many_but_readers_are_welcome() {
     let id = complete(&activity, read_call(), success()).await;
     let reader = SqliteStore::open_read_only(&folder.path().join("data")).unwrap();
     let reader = Activity::new(std::sync::Arc::new(reader), settings());
-    assert!(reader.get(id).await.unwrap().is_some());
+    eventually("what was answered is in the database", async || {
+        reader.get(id).await.unwrap().is_some()
+    })
+    .await;
     assert_eq!(list(&reader, &[]).await.total, 1);
     assert!(reader.verify(None).await.unwrap().holds());
     let error = reader

@@ -38,6 +38,16 @@ async fn a_call_over_mcp_is_recorded_whole() {
             "tool_variant": "call_tool_write",
             "effective_tier": "write",
             "provenance": "declared",
+            "facts": {
+                "declared_tier": "write",
+                "audited_tier": "write",
+                "pinned": null,
+                "hold": null,
+                "lane_chosen": true,
+                "intent_given": true,
+                "operation_type": "understood",
+                "data_sensitivity": "absent",
+            },
         },
     });
     for (member, value) in expected.as_object().unwrap() {
