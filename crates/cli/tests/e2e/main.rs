@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod audit_findings;
+#[cfg(test)]
 mod audit_reports;
 #[cfg(test)]
 mod bad_input;
