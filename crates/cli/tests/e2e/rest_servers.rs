@@ -52,6 +52,7 @@ async fn the_config_can_let_programs_in() {
     let daemon = TestDaemon::start(home, config).await;
     let mut entry = second.config();
     entry["name"] = "second".into();
+    entry["trust"] = "pin".into();
     let (status, answer) = post(&daemon, "/servers?dry_run=true", &entry).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(answer["data"]["tools"][0]["name"], "second:wipe");
@@ -66,7 +67,8 @@ async fn the_config_can_let_programs_in() {
     );
     let (status, answer) = post(&daemon, "/servers", &entry).await;
     assert_eq!(status, 201, "{answer}");
-    server_in(&daemon, "second", "ready").await;
+    let added = server_in(&daemon, "second", "ready").await;
+    assert_eq!(added["trust"], "pin", "{added}");
     let (status, answer) = post(&daemon, "/servers", &entry).await;
     assert_eq!(
         (status, &answer["error"]["code"]),

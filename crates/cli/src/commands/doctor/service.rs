@@ -80,20 +80,12 @@ async fn check_running(settings: &Settings, report: &mut Report) -> Option<Socke
         parse(&api.get("/status").await?)
     };
     let status = match tokio::time::timeout(PATIENCE, status).await {
-        Ok(Ok(status)) => status,
-        Ok(Err(failure)) => {
-            let cause = failure.why.unwrap_or(failure.what);
-            report.problem(
-                Area::Port,
-                "DAEMON_UNRESPONSIVE",
-                None,
-                cause,
-                "mcpproxy serve",
-            );
-            return None;
-        }
-        Err(_) => {
-            let cause = "the daemon takes connections and does not answer";
+        Ok(answer) => answer.map_err(|failure| failure.why.unwrap_or(failure.what)),
+        Err(_) => Err("the daemon takes connections and does not answer".to_owned()),
+    };
+    let status = match status {
+        Ok(status) => status,
+        Err(cause) => {
             report.problem(
                 Area::Port,
                 "DAEMON_UNRESPONSIVE",

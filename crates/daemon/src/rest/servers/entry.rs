@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use config::{Fault, ParsedServer, ServerConfig, WarningKind};
+use policy::Trust;
 use utoipa::ToSchema;
 
 use crate::rest::ApiError;
@@ -41,6 +42,8 @@ pub(in crate::rest) struct ProgramEntry {
     /// Seconds after which the tools are listed again, or a text such as "10m".
     #[schema(exclusive_minimum = 0, maximum = 86_400)]
     refresh_interval: Option<f64>,
+    /// What becomes of a tool that changes; `log` unless given.
+    trust: Option<Trust>,
 }
 
 /// A server that is reached over HTTP.
@@ -69,6 +72,8 @@ pub(in crate::rest) struct AddressEntry {
     /// Seconds after which the tools are listed again, or a text such as "10m".
     #[schema(exclusive_minimum = 0, maximum = 86_400)]
     refresh_interval: Option<f64>,
+    /// What becomes of a tool that changes; `log` unless given.
+    trust: Option<Trust>,
 }
 
 /// Changes to a server, as a JSON merge patch: what is `null` is removed, the rest is set.
@@ -94,6 +99,7 @@ pub(in crate::rest) struct ServerPatch {
     max_concurrency: Option<u32>,
     #[schema(exclusive_minimum = 0, maximum = 86_400)]
     refresh_interval: Option<f64>,
+    trust: Option<Trust>,
 }
 
 /// Reads an entry. A key that nothing reads is refused here: in a file it may belong to somebody
