@@ -97,7 +97,14 @@ async fn stdio_speaks_the_eras_it_was_told() {
 }
 
 #[tokio::test]
-async fn the_transport_of_2024_is_found_and_is_legacy() {
-    let fixture = Fixture::sse(0).await.expect("it listens");
-    assert!(!is_modern(&over_http(fixture.url()).await).await);
+async fn the_transport_of_2024_is_found_and_speaks_the_eras_it_was_told() {
+    for (eras, modern) in [
+        (Eras::Both, true),
+        (Eras::Legacy, false),
+        (Eras::Modern, true),
+    ] {
+        let fixture = Fixture::sse(0, eras).await.expect("it listens");
+        let client = over_http(fixture.url()).await;
+        assert_eq!(is_modern(&client).await, modern, "{eras:?}");
+    }
 }

@@ -183,12 +183,14 @@ async fn use_everything(visitor: &Visitor, prefix: &str) {
 async fn all_pairings_of_eras_pass_everything_through_both_doors() {
     let legacy = Fixture::http(0, Eras::Legacy).await.unwrap();
     let modern = Fixture::http(0, Eras::Modern).await.unwrap();
-    let two_endpoints = Fixture::sse(0).await.unwrap();
+    let legacy_sse = Fixture::sse(0, Eras::Legacy).await.unwrap();
+    let modern_sse = Fixture::sse(0, Eras::Modern).await.unwrap();
     let upstreams = [
         legacy.config(),
         modern.config(),
-        // Found out by the way it refuses.
-        two_endpoints.config(),
+        // Found out by the way they refuse.
+        legacy_sse.config(),
+        modern_sse.config(),
         fixture_over_stdio("legacy"),
         fixture_over_stdio("modern"),
     ];

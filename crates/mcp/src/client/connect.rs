@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::era::{Verdict, negotiate};
+use super::greeted::Greeted;
 use super::http::{Http, HttpEndpoint, HttpTransport, TwoEndpoints, Wire, is_suggested_by};
 use super::incoming::Incoming;
 use super::legacy::Legacy;
 use super::link::Link;
 use super::modern::{Carrier, Prospect};
-use super::stdio::Stdio;
 use super::{ConnectError, Era, Hello, RequestError, Transport};
 
 pub(super) async fn over_lines<R, W>(
@@ -32,7 +32,7 @@ where
     ));
     let carrier = Carrier::Lines(Arc::clone(&link));
     let greeting = async {
-        let greeted = Stdio::begin(link, hello).await?;
+        let greeted = Greeted::begin(link, hello).await?;
         Ok(Legacy::Stdio(greeted))
     };
     Box::pin(in_era(carrier, hello, incoming, greeting)).await
@@ -45,17 +45,41 @@ pub(super) async fn over_http(
 ) -> Result<Transport, ConnectError> {
     let transport = endpoint.transport;
     let wire = Arc::new(Wire::new(endpoint, Arc::clone(&incoming)));
-    match transport {
-        HttpTransport::Sse => {
-            let greeted = TwoEndpoints::begin(wire, hello).await?;
-            Ok(Transport::Legacy(Legacy::Sse(greeted)))
-        }
-        HttpTransport::Streamable => {
-            let carrier = Carrier::http(Arc::clone(&wire));
-            let greeting = greet_over_http(wire, hello);
-            Box::pin(in_era(carrier, hello, incoming, greeting)).await
-        }
+    if transport == HttpTransport::Sse {
+        let link = TwoEndpoints::open(wire).await?;
+        return over_two_endpoints(link, hello, incoming).await;
     }
+    let carrier = Carrier::http(Arc::clone(&wire));
+    let greeting = async {
+        let greeted = Http::begin(Arc::clone(&wire), hello.clone()).await?;
+        Ok(Legacy::Http(greeted))
+    };
+    let outcome = Box::pin(in_era(carrier, hello, Arc::clone(&incoming), greeting)).await;
+    if let Err(
+        ConnectError::Discover(RequestError::Http(failure))
+        | ConnectError::Initialize(RequestError::Http(failure)),
+    ) = &outcome
+        && is_suggested_by(failure)
+        && let Some(link) = TwoEndpoints::find(wire).await
+    {
+        return over_two_endpoints(link, hello, incoming).await;
+    }
+    outcome
+}
+
+/// The transport is of 2024-11-05. What speaks over it may be younger: a server does not become
+/// another one by the address it is mounted at.
+async fn over_two_endpoints(
+    link: Arc<TwoEndpoints>,
+    hello: &Hello,
+    incoming: Arc<Incoming>,
+) -> Result<Transport, ConnectError> {
+    let carrier = Carrier::Sse(Arc::clone(&link));
+    let greeting = async {
+        let greeted = Greeted::begin(link, hello).await?;
+        Ok(Legacy::Sse(greeted))
+    };
+    Box::pin(in_era(carrier, hello, incoming, greeting)).await
 }
 
 async fn in_era(
@@ -77,18 +101,4 @@ async fn in_era(
         }
     };
     Ok(Transport::Modern(prospect.connected(handshake)))
-}
-
-async fn greet_over_http(wire: Arc<Wire>, hello: &Hello) -> Result<Legacy, ConnectError> {
-    let error = match Http::begin(Arc::clone(&wire), hello.clone()).await {
-        Ok(http) => return Ok(Legacy::Http(http)),
-        Err(error) => error,
-    };
-    if let ConnectError::Initialize(RequestError::Http(failure)) = &error
-        && is_suggested_by(failure)
-        && let Some(outcome) = TwoEndpoints::find(wire, hello).await
-    {
-        return outcome.map(Legacy::Sse);
-    }
-    Err(error)
 }

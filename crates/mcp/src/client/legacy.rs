@@ -5,15 +5,16 @@ use std::sync::Arc;
 use super::Handshake;
 use super::RequestError;
 use super::events::Origin;
+use super::greeted::{Duplex, Greeted};
 use super::http::{Http, TwoEndpoints};
 use super::in_flight::Cancel;
+use super::link::Link;
 use super::pending::{Answer, Closed};
-use super::stdio::Stdio;
 
 pub(super) enum Legacy {
-    Stdio(Stdio),
+    Stdio(Greeted<Link>),
     Http(Arc<Http>),
-    Sse(TwoEndpoints),
+    Sse(Greeted<TwoEndpoints>),
 }
 
 impl Legacy {
@@ -21,7 +22,7 @@ impl Legacy {
         match self {
             Self::Stdio(stdio) => Arc::clone(&stdio.handshake),
             Self::Http(http) => http.handshake(),
-            Self::Sse(sse) => sse.handshake(),
+            Self::Sse(sse) => Arc::clone(&sse.handshake),
         }
     }
 
@@ -29,7 +30,7 @@ impl Legacy {
         match self {
             Self::Stdio(stdio) => stdio.link.next_id(),
             Self::Http(http) => http.next_id(),
-            Self::Sse(sse) => sse.next_id(),
+            Self::Sse(sse) => sse.link.next_id(),
         }
     }
 
@@ -38,7 +39,7 @@ impl Legacy {
             Self::Stdio(stdio) => stdio.link.call(id, message).await,
             // Boxed, so that a call over pipes does not carry the much larger state of these.
             Self::Http(http) => Box::pin(http.request(id, message, origin)).await,
-            Self::Sse(sse) => Box::pin(sse.request(id, message)).await,
+            Self::Sse(sse) => Box::pin(sse.link.call(id, message)).await,
         }
     }
 
@@ -46,7 +47,7 @@ impl Legacy {
         match self {
             Self::Stdio(stdio) => stdio.link.send(message).await,
             Self::Http(http) => Box::pin(http.notify(message)).await,
-            Self::Sse(sse) => Box::pin(sse.notify(message)).await,
+            Self::Sse(sse) => Box::pin(sse.link.send(message)).await,
         }
     }
 
@@ -54,7 +55,7 @@ impl Legacy {
         match self {
             Self::Stdio(stdio) => stdio.link.closed(),
             Self::Http(http) => http.closed(),
-            Self::Sse(sse) => sse.closed(),
+            Self::Sse(sse) => sse.link.closed(),
         }
     }
 
@@ -62,7 +63,7 @@ impl Legacy {
         match self {
             Self::Stdio(stdio) => stdio.link.close().await,
             Self::Http(http) => http.close().await,
-            Self::Sse(sse) => sse.close(),
+            Self::Sse(sse) => sse.link.close(),
         }
     }
 }
@@ -72,7 +73,7 @@ impl Cancel for Legacy {
         match self {
             Self::Stdio(stdio) => stdio.link.cancel(id, reason),
             Self::Http(http) => http.cancel(id, reason),
-            Self::Sse(sse) => sse.cancel(id, reason),
+            Self::Sse(sse) => sse.link.cancel(id, reason),
         }
     }
 }

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, BufWriter};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::greeted::Duplex;
 use super::in_flight::{Cancel, cancellation};
 use super::incoming::Incoming;
 use super::pending::{Answer, Closed, Pending};
@@ -96,23 +97,6 @@ impl Link {
         link
     }
 
-    pub(super) fn next_id(&self) -> u64 {
-        self.ids.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(super) async fn call(&self, id: u64, message: Vec<u8>) -> Answer {
-        // Room in the queue first: whatever is registered has then been sent.
-        let room = self.room().await?;
-        let waiting = self.pending.register(id)?;
-        room.send(message);
-        waiting.await.unwrap_or_else(|_| Err(self.gone()))
-    }
-
-    pub(super) async fn send(&self, message: Vec<u8>) -> Result<(), RequestError> {
-        self.room().await?.send(message);
-        Ok(())
-    }
-
     /// Stops waiting for an answer, without a word to the server.
     pub(super) fn forget(&self, id: u64) {
         self.pending.forget(id);
@@ -144,6 +128,25 @@ impl Link {
             // The tasks were stopped because the last client went away.
             None => RequestError::Closed(Arc::new(CloseReason::Requested)),
         }
+    }
+}
+
+impl Duplex for Link {
+    fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    async fn call(&self, id: u64, message: Vec<u8>) -> Answer {
+        // Room in the queue first: whatever is registered has then been sent.
+        let room = self.room().await?;
+        let waiting = self.pending.register(id)?;
+        room.send(message);
+        waiting.await.unwrap_or_else(|_| Err(self.gone()))
+    }
+
+    async fn send(&self, message: Vec<u8>) -> Result<(), RequestError> {
+        self.room().await?.send(message);
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ mod era;
 mod error;
 mod events;
 mod frame;
+mod greeted;
 mod handshake;
 mod hello;
 mod http;
@@ -22,7 +23,6 @@ mod preamble;
 mod progress;
 mod salvage;
 mod sorter;
-mod stdio;
 mod subscriptions;
 
 use std::fmt;

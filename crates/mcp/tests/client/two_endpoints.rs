@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::support::{
-    Heard, Seen, Server, deadline, eventually, hello_in, initialize_result, options, recorder,
-    response, sse_answer,
+    Heard, Seen, Server, deadline, discover_result, eventually, hello_in, initialize_result,
+    options, recorder, response, sse_answer,
 };
 
 /// Where the server writes its events; gone when the stream is to end.
@@ -49,6 +49,11 @@ fn open(stream: &Stream, endpoint: &str) -> Response {
 
 fn take(stream: &Stream, seen: &Seen) {
     let result = match seen.message["method"].as_str() {
+        Some("server/discover") => {
+            let error = json!({"code": -32601, "message": "Method not found"});
+            let answer = json!({"jsonrpc": "2.0", "id": seen.id(), "error": error});
+            return say(stream, &answer);
+        }
         Some("initialize") => {
             let mut result = initialize_result();
             result["protocolVersion"] = json!("2024-11-05");
@@ -117,7 +122,13 @@ async fn answers_come_on_the_stream_and_messages_go_where_it_says() {
             .into_iter()
             .map(|seen| seen.message["method"].clone());
         let asked: Vec<_> = asked.filter(|method| !method.is_null()).collect();
-        assert_eq!(asked, ["initialize", "notifications/initialized", "echo"]);
+        let expected = [
+            "server/discover",
+            "initialize",
+            "notifications/initialized",
+            "echo",
+        ];
+        assert_eq!(asked, expected);
     })
     .await;
 }
@@ -134,6 +145,73 @@ async fn a_server_that_takes_no_messages_at_its_address_is_tried_like_this() {
         })
         .await;
     }
+}
+
+#[tokio::test]
+async fn a_modern_server_may_speak_over_it_asked_for_or_found_out() {
+    for (transport, era) in [
+        (HttpTransport::Sse, None),
+        (HttpTransport::Sse, Some(Era::Modern)),
+        (HttpTransport::Streamable, None),
+        (HttpTransport::Streamable, Some(Era::Modern)),
+    ] {
+        deadline(async {
+            let stream = Stream::default();
+            let server = modern_server(Arc::clone(&stream)).await;
+            let mut endpoint = server.endpoint();
+            endpoint.transport = transport;
+            let connecting = Client::connect_http(endpoint, hello_in(era), ());
+            let client = connecting.await.unwrap();
+            assert_eq!(client.era(), Era::Modern);
+            let asked = Some(crate::support::raw(r#"{"a":1}"#));
+            let echoed = client.request("echo", asked, options()).await.unwrap();
+            let echoed: Value = serde_json::from_str(echoed.get()).unwrap();
+            assert_eq!(echoed["a"], 1);
+            let version = &echoed["_meta"]["io.modelcontextprotocol/protocolVersion"];
+            assert_eq!(version, "2026-07-28");
+            let greeted = |seen: &Seen| seen.path == "/messages" && seen.is("initialize");
+            assert_eq!(server.count(greeted), 0);
+        })
+        .await;
+    }
+}
+
+/// A server that knows the modern era only, behind the old transport.
+async fn modern_server(stream: Stream) -> Server {
+    Server::start(move |seen| match (&seen.http_method, seen.path.as_str()) {
+        (&Method::GET, "/mcp") => open(&stream, "/messages"),
+        (&Method::POST, "/messages") => {
+            match seen.message["method"].as_str() {
+                Some("server/discover") => say(&stream, &response(seen.id(), &discover_result())),
+                Some("echo") => take(&stream, seen),
+                _ => {}
+            }
+            StatusCode::ACCEPTED.into_response()
+        }
+        _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_the_question_for_its_era_is_a_legacy_one() {
+    deadline(async {
+        let stream = Stream::default();
+        let server = Server::start(move |seen| match (&seen.http_method, seen.path.as_str()) {
+            (&Method::GET, "/mcp") => open(&stream, "/messages"),
+            (&Method::POST, "/messages") if seen.is("server/discover") => {
+                StatusCode::BAD_REQUEST.into_response()
+            }
+            _ => {
+                take(&stream, seen);
+                StatusCode::ACCEPTED.into_response()
+            }
+        })
+        .await;
+        let client = connect(&server).await.unwrap();
+        assert_eq!(client.era(), Era::Legacy);
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -31,13 +31,11 @@ enum Transport {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let fixture = match (arguments.transport, arguments.era) {
-        (Transport::Stdio, eras) => return serve_stdio(eras).await,
-        (Transport::Http, eras) => Fixture::http(arguments.port, eras).await?,
-        (Transport::Sse, Eras::Modern) => anyhow::bail!(
-            "HTTP with SSE is older than the modern era; use --transport http or stdio"
-        ),
-        (Transport::Sse, Eras::Both | Eras::Legacy) => Fixture::sse(arguments.port).await?,
+    let eras = arguments.era;
+    let fixture = match arguments.transport {
+        Transport::Stdio => return serve_stdio(eras).await,
+        Transport::Http => Fixture::http(arguments.port, eras).await?,
+        Transport::Sse => Fixture::sse(arguments.port, eras).await?,
     };
     writeln!(
         std::io::stdout(),

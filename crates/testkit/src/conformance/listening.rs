@@ -23,9 +23,9 @@ impl Fixture {
         Self::listen(port, "/mcp", http::router(eras)).await
     }
 
-    /// HTTP with SSE, as 2024-11-05 has it; a transport of the legacy era only.
-    pub async fn sse(port: u16) -> std::io::Result<Self> {
-        Self::listen(port, "/sse", two_endpoints::router()).await
+    /// HTTP with SSE, as 2024-11-05 has it.
+    pub async fn sse(port: u16, eras: Eras) -> std::io::Result<Self> {
+        Self::listen(port, "/sse", two_endpoints::router(eras)).await
     }
 
     async fn listen(port: u16, path: &str, router: Router) -> std::io::Result<Self> {

@@ -16,11 +16,16 @@ const BUFFER: usize = 1 << 20;
 /// Serves whoever is at the other end of stdin and stdout until it hangs up.
 pub async fn serve(eras: Eras) -> anyhow::Result<()> {
     let input = BufReader::new(tokio::io::stdin());
-    serve_pipes(eras, input, tokio::io::stdout()).await
+    serve_pipes(eras, Arc::default(), input, tokio::io::stdout()).await
 }
 
 /// What is of another era is answered before it reaches the server.
-async fn serve_pipes<R, W>(eras: Eras, input: R, output: W) -> anyhow::Result<()>
+pub(super) async fn serve_pipes<R, W>(
+    eras: Eras,
+    service: Arc<ConformanceServer>,
+    input: R,
+    output: W,
+) -> anyhow::Result<()>
 where
     R: AsyncBufRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -36,7 +41,6 @@ where
         }
         anyhow::Ok(())
     });
-    let service = Arc::new(ConformanceServer::default());
     let serving = tokio::spawn(serve_lines(
         service,
         reading,

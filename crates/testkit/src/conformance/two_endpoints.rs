@@ -1,5 +1,6 @@
 //! The fixture behind the transport of 2024-11-05: a stream of events carries everything that the
-//! server says, and its first event names the address that messages go to.
+//! server says, and its first event names the address that messages go to. The eras are those it
+//! is told: the transport is older than one of them, a server mounted behind it need not be.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -14,22 +15,23 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::stream::{self, StreamExt};
-use mcp::server::{LineOptions, serve_lines};
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::eras::Eras;
 use super::fixture::ConformanceServer;
 use super::local::only_from_here;
+use super::stdio::serve_pipes;
 
 /// What may wait in each direction of a session.
 const BUFFER: usize = 1 << 20;
 
 /// The sessions, by the id in the address for their messages.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Sessions {
+    eras: Eras,
     service: Arc<ConformanceServer>,
     open: Mutex<HashMap<u64, Arc<Writer>>>,
     last: AtomicU64,
@@ -50,11 +52,17 @@ struct Address {
     session: u64,
 }
 
-pub(super) fn router() -> Router {
+pub(super) fn router(eras: Eras) -> Router {
+    let sessions = Sessions {
+        eras,
+        service: Arc::default(),
+        open: Mutex::default(),
+        last: AtomicU64::new(0),
+    };
     Router::new()
         .route("/sse", get(open))
         .route("/messages", post(receive))
-        .with_state(Arc::new(Sessions::default()))
+        .with_state(Arc::new(sessions))
         .layer(middleware::from_fn(only_from_here))
 }
 
@@ -62,10 +70,10 @@ pub(super) fn router() -> Router {
 async fn open(State(sessions): State<Arc<Sessions>>) -> Response {
     let (to_server, reading) = tokio::io::duplex(BUFFER);
     let (writing, from_server) = tokio::io::duplex(BUFFER);
-    let service = Arc::clone(&sessions.service);
+    let (eras, service) = (sessions.eras, Arc::clone(&sessions.service));
     let serving = tokio::spawn(async move {
         // Its client is gone, which the stream shows by itself.
-        let _ = serve_lines(service, reading, writing, LineOptions::default()).await;
+        let _ = serve_pipes(eras, service, BufReader::new(reading), writing).await;
     });
     let id = sessions.last.fetch_add(1, Ordering::Relaxed);
     let writer = Arc::new(Writer::new(to_server));
@@ -103,11 +111,7 @@ async fn receive(
     let Some(writer) = writer else {
         return StatusCode::NOT_FOUND;
     };
-    let Ok(message) = serde_json::from_str::<Value>(&body) else {
-        return StatusCode::BAD_REQUEST;
-    };
-    // This transport is older than the modern era.
-    if Eras::Legacy.refusal(&message, None).is_some() {
+    if serde_json::from_str::<IgnoredAny>(&body).is_err() {
         return StatusCode::BAD_REQUEST;
     }
     // Line breaks in JSON stand between its tokens only.

@@ -13,22 +13,20 @@ use super::stream::EventStream;
 use super::wire::{Wire, media_type};
 use crate::ProtocolVersion;
 use crate::client::era::is_modern_error;
+use crate::client::greeted::Duplex;
 use crate::client::in_flight::{Cancel, cancellation};
 use crate::client::pending::{Answer, Closed, Pending};
 use crate::client::sorter::{Reply, Sorter};
-use crate::client::{
-    CloseReason, ConnectError, EventStreamError, Handshake, Hello, HttpFailure, RequestError,
-};
-use crate::message::encode_call;
+use crate::client::{CloseReason, ConnectError, EventStreamError, HttpFailure, RequestError};
 
 /// How long a server that was not known to speak this transport may take to prove that it does.
 const FIRST_EVENT: Duration = Duration::from_secs(5);
 
+/// A connection that all messages share, in either direction.
 #[derive(Debug)]
 pub(in crate::client) struct TwoEndpoints {
     mailbox: Arc<Mailbox>,
     pending: Arc<Pending>,
-    handshake: Arc<Handshake>,
 }
 
 /// Where messages go.
@@ -43,22 +41,16 @@ struct Mailbox {
 // === impl TwoEndpoints ===
 
 impl TwoEndpoints {
-    /// Connects to a server that is said to speak this transport.
-    pub(in crate::client) async fn begin(
-        wire: Arc<Wire>,
-        hello: &Hello,
-    ) -> Result<Self, ConnectError> {
+    /// Opens the stream of a server that is said to speak this transport.
+    pub(in crate::client) async fn open(wire: Arc<Wire>) -> Result<Arc<Self>, ConnectError> {
         let (stream, url) = open(&wire).await.map_err(ConnectError::EventStream)?;
-        Self::greet(wire, stream, url, hello).await
+        Ok(Self::start(wire, stream, url))
     }
 
-    /// Connects if the server turns out to speak this transport.
-    pub(in crate::client) async fn find(
-        wire: Arc<Wire>,
-        hello: &Hello,
-    ) -> Option<Result<Self, ConnectError>> {
+    /// Opens the stream if the server turns out to speak this transport.
+    pub(in crate::client) async fn find(wire: Arc<Wire>) -> Option<Arc<Self>> {
         match tokio::time::timeout(FIRST_EVENT, open(&wire)).await {
-            Ok(Ok((stream, url))) => Some(Self::greet(wire, stream, url, hello).await),
+            Ok(Ok((stream, url))) => Some(Self::start(wire, stream, url)),
             Ok(Err(error)) => {
                 tracing::debug!(?error, "the server is none of 2024-11-05 either");
                 None
@@ -67,12 +59,7 @@ impl TwoEndpoints {
         }
     }
 
-    async fn greet(
-        wire: Arc<Wire>,
-        stream: EventStream,
-        url: Url,
-        hello: &Hello,
-    ) -> Result<Self, ConnectError> {
+    fn start(wire: Arc<Wire>, stream: EventStream, url: Url) -> Arc<Self> {
         let pending = Arc::new(Pending::new(Closed::default()));
         let mailbox = Arc::new(Mailbox {
             wire,
@@ -85,49 +72,52 @@ impl TwoEndpoints {
             reply: Arc::clone(&mailbox),
         };
         tokio::spawn(listen(stream, sorter));
-        let id = mailbox.wire.next_id();
-        let result = call(&mailbox, &pending, id, hello.encode(id))
-            .await
-            .map_err(ConnectError::Initialize)?;
-        let handshake = Arc::new(Handshake::parse(result)?);
-        let _ = mailbox.protocol.set(handshake.protocol);
-        mailbox
-            .post(encode_call(None, "notifications/initialized", None).into())
-            .await
-            .map_err(ConnectError::Initialize)?;
-        Ok(Self {
-            mailbox,
-            pending,
-            handshake,
-        })
+        Arc::new(Self { mailbox, pending })
     }
 
-    pub(in crate::client) fn handshake(&self) -> Arc<Handshake> {
-        Arc::clone(&self.handshake)
-    }
-
-    pub(in crate::client) fn next_id(&self) -> u64 {
-        self.mailbox.wire.next_id()
+    /// Stops waiting for an answer, without a word to the server.
+    pub(in crate::client) fn forget(&self, id: u64) {
+        self.pending.forget(id);
     }
 
     pub(in crate::client) fn closed(&self) -> &Closed {
         self.pending.closed()
     }
 
-    pub(in crate::client) async fn request(&self, id: u64, message: Vec<u8>) -> Answer {
-        call(&self.mailbox, &self.pending, id, message).await
+    /// Hangs up, which is all a server of this kind gets to hear.
+    pub(in crate::client) fn close(&self) {
+        self.pending.close(CloseReason::Requested);
+    }
+}
+
+impl Duplex for TwoEndpoints {
+    fn next_id(&self) -> u64 {
+        self.mailbox.wire.next_id()
     }
 
-    pub(in crate::client) async fn notify(&self, message: Vec<u8>) -> Result<(), RequestError> {
+    async fn call(&self, id: u64, message: Vec<u8>) -> Answer {
+        let waiting = self.pending.register(id)?;
+        if let Err(error) = self.mailbox.post(message.into()).await {
+            self.pending.forget(id);
+            return Err(error);
+        }
+        waiting.await.unwrap_or_else(|_| {
+            let reason = self.closed().get().map(Arc::clone);
+            Err(RequestError::Closed(
+                reason.unwrap_or_else(|| Arc::new(CloseReason::Requested)),
+            ))
+        })
+    }
+
+    async fn send(&self, message: Vec<u8>) -> Result<(), RequestError> {
         if let Some(reason) = self.closed().get() {
             return Err(RequestError::Closed(Arc::clone(reason)));
         }
         self.mailbox.post(message.into()).await
     }
 
-    /// Hangs up, which is all a server of this kind gets to hear.
-    pub(in crate::client) fn close(&self) {
-        self.pending.close(CloseReason::Requested);
+    fn speak(&self, protocol: ProtocolVersion) {
+        let _ = self.mailbox.protocol.set(protocol);
     }
 }
 
@@ -168,7 +158,7 @@ impl Reply for Arc<Mailbox> {
     }
 }
 
-/// Whether a server that refused `initialize` like this may be one that does not take messages at
+/// Whether a server that refused its first request like this may be one that does not take messages at
 /// that address.
 pub(in crate::client) fn is_suggested_by(failure: &HttpFailure) -> bool {
     let modern = failure.error.as_ref().is_some_and(is_modern_error);
@@ -201,20 +191,6 @@ async fn open(wire: &Arc<Wire>) -> Result<(EventStream, Url), EventStreamError> 
         Ok(_) => Err(EventStreamError::OtherOrigin { url: text }),
         Err(source) => Err(EventStreamError::Url { url: text, source }),
     }
-}
-
-async fn call(mailbox: &Mailbox, pending: &Pending, id: u64, message: Vec<u8>) -> Answer {
-    let waiting = pending.register(id)?;
-    if let Err(error) = mailbox.post(message.into()).await {
-        pending.forget(id);
-        return Err(error);
-    }
-    waiting.await.unwrap_or_else(|_| {
-        let reason = pending.closed().get().map(Arc::clone);
-        Err(RequestError::Closed(
-            reason.unwrap_or_else(|| Arc::new(CloseReason::Requested)),
-        ))
-    })
 }
 
 /// Reads the stream for as long as there is somebody to hear it.

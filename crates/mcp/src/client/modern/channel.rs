@@ -1,4 +1,4 @@
-//! Single requests to a modern server, over pipes or over HTTP.
+//! Single requests to a modern server, over any transport.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 
 use super::envelope::{Additions, Identity};
 use crate::client::events::Origin;
-use crate::client::http::{Exchange, Wire};
+use crate::client::greeted::Duplex;
+use crate::client::http::{Exchange, TwoEndpoints, Wire};
 use crate::client::in_flight::{Deadline, answered};
 use crate::client::incoming::Incoming;
 use crate::client::link::Link;
@@ -30,6 +31,7 @@ pub(super) struct Channel {
 #[derive(Debug)]
 pub(in crate::client) enum Carrier {
     Lines(Arc<Link>),
+    Sse(Arc<TwoEndpoints>),
     Http { wire: Arc<Wire>, closed: Closed },
 }
 
@@ -78,6 +80,9 @@ impl Channel {
             Carrier::Lines(link) => {
                 answered(&**link, id, call.deadline, link.call(id, message)).await
             }
+            Carrier::Sse(link) => {
+                answered(&**link, id, call.deadline, link.call(id, message)).await
+            }
             Carrier::Http { wire, closed } => {
                 let mut headers = standard_headers(call.method, Some(&params));
                 headers.extend(parameters.iter().cloned());
@@ -103,6 +108,7 @@ impl Channel {
         let message = encode_call(None, method, params);
         match &self.carrier {
             Carrier::Lines(link) => link.send(message).await,
+            Carrier::Sse(link) => link.send(message).await,
             Carrier::Http { wire, closed } => {
                 let headers = standard_headers(method, None);
                 while_open(closed, async {
@@ -128,20 +134,25 @@ impl Carrier {
     pub(super) fn next_id(&self) -> u64 {
         match self {
             Self::Lines(link) => link.next_id(),
+            Self::Sse(link) => link.next_id(),
             Self::Http { wire, .. } => wire.next_id(),
         }
     }
 
     /// A request that the server has given up itself need not be cancelled any more.
     pub(super) fn forget(&self, id: u64) {
-        if let Self::Lines(link) = self {
-            link.forget(id);
+        match self {
+            Self::Lines(link) => link.forget(id),
+            Self::Sse(link) => link.forget(id),
+            // Hanging up is all there is to a request here.
+            Self::Http { .. } => {}
         }
     }
 
     pub(super) fn closed(&self) -> &Closed {
         match self {
             Self::Lines(link) => link.closed(),
+            Self::Sse(link) => link.closed(),
             Self::Http { closed, .. } => closed,
         }
     }
@@ -149,6 +160,7 @@ impl Carrier {
     pub(super) async fn close(&self) {
         match self {
             Self::Lines(link) => link.close().await,
+            Self::Sse(link) => link.close(),
             // There is no session to end.
             Self::Http { closed, .. } => {
                 let _ = closed.set(Arc::new(CloseReason::Requested));

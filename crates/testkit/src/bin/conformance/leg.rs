@@ -80,10 +80,9 @@ pub(crate) const LEGS: &[Leg] = &[
     ),
     Leg::new(
         "/mcp/server/{name}, SSE upstream",
-        Subject::Server(Transport::Sse, Eras::Legacy),
+        Subject::Server(Transport::Sse, Eras::Both),
         BOTH,
-    )
-    .except(BEHIND_LEGACY),
+    ),
     Leg::new("/mcp/direct, two upstreams", Subject::Direct, BOTH),
     Leg::new(
         "modern client, legacy-only HTTP upstream",
@@ -98,6 +97,12 @@ pub(crate) const LEGS: &[Leg] = &[
     )
     .except(BEHIND_LEGACY),
     Leg::new(
+        "modern client, legacy-only SSE upstream",
+        Subject::Server(Transport::Sse, Eras::Legacy),
+        &[Revision::Modern],
+    )
+    .except(BEHIND_LEGACY),
+    Leg::new(
         "legacy client, modern-only HTTP upstream",
         Subject::Server(Transport::Http, Eras::Modern),
         &[Revision::Legacy],
@@ -105,6 +110,11 @@ pub(crate) const LEGS: &[Leg] = &[
     Leg::new(
         "legacy client, modern-only stdio upstream",
         Subject::Server(Transport::Stdio, Eras::Modern),
+        &[Revision::Legacy],
+    ),
+    Leg::new(
+        "legacy client, modern-only SSE upstream",
+        Subject::Server(Transport::Sse, Eras::Modern),
         &[Revision::Legacy],
     ),
     Leg::new("client without a proxy", Subject::Client, BOTH),

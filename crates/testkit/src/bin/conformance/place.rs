@@ -96,7 +96,7 @@ impl Upstream {
                 return Ok(Self { config, part: None });
             }
             Transport::Http => Fixture::http(0, eras).await?,
-            Transport::Sse => Fixture::sse(0).await?,
+            Transport::Sse => Fixture::sse(0, eras).await?,
         };
         Ok(Self {
             config: fixture.config(),
