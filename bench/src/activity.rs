@@ -174,13 +174,18 @@ async fn exports(activity: &Activity) -> Result<()> {
 /// Reads as the daemon records them: the start rides along, the end is stored before the answer.
 async fn reads(directory: &Path) -> Result<()> {
     let activity = Activity::new(open(directory)?, settings()?);
+    let calls_of = |client| {
+        let numbers = 0..READ_CALLS / READ_CLIENTS;
+        let calls = numbers.map(|number| Call::new(client * READ_CALLS + number));
+        calls.collect::<Vec<_>>()
+    };
+    let calls: Vec<_> = (0..READ_CLIENTS).map(calls_of).collect();
     let began = (Instant::now(), memory::cpu_time()?);
     let mut clients = tokio::task::JoinSet::new();
-    for client in 0..READ_CLIENTS {
+    for calls in calls {
         let activity = activity.clone();
         clients.spawn(async move {
-            for number in 0..READ_CALLS / READ_CLIENTS {
-                let call = Call::new(client * READ_CALLS + number);
+            for call in &calls {
                 let open = activity.begin(call.start(), Durability::Batched).await?;
                 open.finish(call.end(), Durability::Written).await?;
             }

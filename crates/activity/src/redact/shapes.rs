@@ -51,6 +51,10 @@ fn compile() -> Result<Regex, regex::Error> {
 }
 
 pub(super) fn replace<'a>(shapes: &Regex, text: &'a str) -> Cow<'a, str> {
+    // Most text has none, and to find that out needs no captures.
+    if !shapes.is_match(text) {
+        return Cow::Borrowed(text);
+    }
     shapes.replace_all(text, |found: &Captures<'_>| {
         let keep = found.name("keep").map_or("", |keep| keep.as_str());
         format!("{keep}{MASK}")

@@ -20,8 +20,12 @@ use crate::stats::duration_bucket;
 use crate::store::StoreError;
 use crate::words::{RecordType, Status};
 
-/// How many records are derived in one go: about two milliseconds of the writer's time.
-pub(super) const SLICE: usize = 128;
+/// How many records are derived in one go. The word index merges what each of them adds, so many
+/// at once cost far less than a few at a time.
+pub(super) const SLICE: usize = 1024;
+
+/// After so many it is asked whether somebody waits: less than a millisecond of the writer's time.
+const PIECE: usize = 32;
 
 /// Sums are kept a little longer than the longest period that can be asked for.
 const KEPT_HOURS: i64 = 31 * 24;
@@ -124,19 +128,24 @@ pub(super) fn hour_of(timestamp: jiff::Timestamp) -> i64 {
     timestamp.as_millisecond().div_euclid(MILLISECONDS_PER_HOUR)
 }
 
-/// Writes the oldest slice of what is waiting; the caller has a transaction open and removes the
-/// slice when it is committed.
+/// Writes the oldest slice of what is waiting, or less of it if something else is `pressing`. The
+/// caller has a transaction open and removes what was written when it is committed.
 pub(super) fn write_slice(
     connection: &Connection,
     waiting: &VecDeque<Derived>,
+    pressing: impl Fn() -> bool,
 ) -> rusqlite::Result<usize> {
-    let slice = waiting.len().min(SLICE);
+    let mut slice: usize = 0;
     let mut sums: HashMap<SumKey, Sum> = HashMap::new();
     let mut durations: HashMap<(i64, i64, i64, u64), u64> = HashMap::new();
     let (mut bytes, mut through) = (0, 0);
     let mut index =
         connection.prepare_cached("INSERT INTO search (rowid, words) VALUES (?1, ?2)")?;
-    for derived in waiting.iter().take(slice) {
+    for derived in waiting.iter().take(SLICE) {
+        if slice > 0 && slice.is_multiple_of(PIECE) && pressing() {
+            break;
+        }
+        slice += 1;
         index.execute(params![signed(derived.order), derived.words])?;
         bytes += derived.bytes;
         through = derived.sequence;

@@ -243,7 +243,7 @@ fn catch_up(connection: &mut Connection) -> Result<(), StoreError> {
     loop {
         let transaction = connection.transaction()?;
         let missing = derived::read_missing(&transaction)?.into();
-        if derived::write_slice(&transaction, &missing)? == 0 {
+        if derived::write_slice(&transaction, &missing, || false)? == 0 {
             return Ok(());
         }
         transaction.commit()?;

@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use super::codes::{Code, signed, unsigned};
 use super::derived::{self, Derived};
 use super::row::{self, COLUMNS, JOINS};
-use super::write::{ROW_BYTES, insert_link};
+use super::write::{ROW_BYTES, insert_link, prepare_links};
 use super::writer::Writer;
 use crate::chain::{Checkpoint, EntryKind, Hash, Link};
 use crate::id::ActivityId;
@@ -198,7 +198,8 @@ fn restate(connection: &Connection, head: Link, order: u64) -> Result<Link, Stor
         .prepare_cached(&sql)?
         .query_row([signed(order)], |found| Ok(row::read(found, 0)))??;
     let link = head.extend(&halves.started, None, EntryKind::Start);
-    insert_link(connection, link, EntryKind::Start, Some(halves.started.id))?;
+    let mut links = prepare_links(connection)?;
+    insert_link(&mut links, link, EntryKind::Start, Some(halves.started.id))?;
     Ok(link)
 }
 

@@ -174,6 +174,11 @@ impl Inbox {
         Taken::Work(std::mem::take(&mut waiting.work))
     }
 
+    /// Whether somebody waits for the writer.
+    pub(super) fn is_pressing(&self) -> bool {
+        self.0.lock().urgent
+    }
+
     /// Everything that was taken is stored.
     pub(super) fn stored(&self) {
         self.0.lock().journal.clear_stored();

@@ -1,6 +1,6 @@
 //! The statements that put staged entries into the tables.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Statement, params};
 
 use super::batch::{Batch, StagedEnd, StagedRecord};
 use super::body::Body;
@@ -25,12 +25,13 @@ pub(super) fn write(
     batch: &Batch,
 ) -> rusqlite::Result<Vec<Derived>> {
     let mut derived = Vec::with_capacity(batch.records.len() + batch.ends.len());
+    let mut inserts = Inserts::prepare(connection)?;
     for record in &batch.records {
         let ids = NameIds::intern(connection, names, &record.started)?;
-        insert_record(connection, ids, record)?;
-        let arguments = insert_arguments(connection, &record.started)?;
+        inserts.record(ids, record)?;
+        let arguments = inserts.arguments(&record.started)?;
         if let Some((sequence, ended)) = &record.ended {
-            let response = insert_response(connection, &record.started, ended)?;
+            let response = inserts.response(&record.started, ended)?;
             let bytes = ROW_BYTES + arguments + response;
             derived.push(Derived::new(*sequence, ids, &record.started, ended, bytes));
         }
@@ -43,13 +44,18 @@ pub(super) fn write(
     {
         let ids = NameIds::intern(connection, names, started)?;
         update_record(connection, started, ended)?;
-        let response = insert_response(connection, started, ended)?;
+        let response = inserts.response(started, ended)?;
         let arguments = stored_bytes(connection, "arguments", started.id.order())?;
         let bytes = ROW_BYTES + arguments + response;
         derived.push(Derived::new(*sequence, ids, started, ended, bytes));
     }
     for staged in &batch.links {
-        insert_link(connection, staged.link, staged.kind, Some(staged.id))?;
+        insert_link(
+            &mut inserts.links,
+            staged.link,
+            staged.kind,
+            Some(staged.id),
+        )?;
     }
     derived.sort_by_key(Derived::sequence);
     Ok(derived)
@@ -57,25 +63,26 @@ pub(super) fn write(
 
 /// Adds an entry to the chain. The first of a record names it in full.
 pub(super) fn insert_link(
-    connection: &Connection,
+    links: &mut Statement<'_>,
     link: Link,
     kind: EntryKind,
     id: Option<ActivityId>,
 ) -> rusqlite::Result<()> {
     let tail = id.filter(|_| kind != EntryKind::End).map(ActivityId::tail);
-    connection
-        .prepare_cached(
-            "INSERT INTO chain (sequence, kind, record, record_tail, hash) \
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![
-            signed(link.sequence),
-            kind.code(),
-            id.map(|id| signed(id.order())),
-            tail.map(signed),
-            link.hash.0,
-        ])?;
+    links.execute(params![
+        signed(link.sequence),
+        kind.code(),
+        id.map(|id| signed(id.order())),
+        tail.map(signed),
+        link.hash.0,
+    ])?;
     Ok(())
+}
+
+pub(super) fn prepare_links(connection: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
+    connection.prepare_cached(
+        "INSERT INTO chain (sequence, kind, record, record_tail, hash) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )
 }
 
 /// What a stored payload takes up.
@@ -115,24 +122,41 @@ impl NameIds {
     }
 }
 
-fn insert_record(
-    connection: &Connection,
-    names: NameIds,
-    record: &StagedRecord,
-) -> rusqlite::Result<()> {
-    let started = &record.started;
-    let ended = record.ended.as_ref().map(|(_, ended)| ended);
-    let metadata = &started.metadata;
-    let intent = metadata.intent.as_ref();
-    let response = ended.and_then(|ended| ended.response.as_ref());
-    let warnings = (!metadata.warnings.is_empty())
-        .then(|| serde_json::Value::from(metadata.warnings.clone()).to_string());
-    connection
-        .prepare_cached(
-            "INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
-             ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)",
-        )?
-        .execute(params![
+/// What a batch does over and over, prepared once for all of it.
+struct Inserts<'a> {
+    records: CachedStatement<'a>,
+    arguments: CachedStatement<'a>,
+    responses: CachedStatement<'a>,
+    links: CachedStatement<'a>,
+}
+
+impl<'a> Inserts<'a> {
+    fn prepare(connection: &'a Connection) -> rusqlite::Result<Self> {
+        let payloads = |table| {
+            connection.prepare_cached(&format!(
+                "INSERT INTO {table} (record, coding, size, body) VALUES (?1, ?2, ?3, ?4)"
+            ))
+        };
+        Ok(Self {
+            records: connection.prepare_cached(
+                "INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+                 ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)",
+            )?,
+            arguments: payloads("arguments")?,
+            responses: payloads("responses")?,
+            links: prepare_links(connection)?,
+        })
+    }
+
+    fn record(&mut self, names: NameIds, record: &StagedRecord) -> rusqlite::Result<()> {
+        let started = &record.started;
+        let ended = record.ended.as_ref().map(|(_, ended)| ended);
+        let metadata = &started.metadata;
+        let intent = metadata.intent.as_ref();
+        let response = ended.and_then(|ended| ended.response.as_ref());
+        let warnings = (!metadata.warnings.is_empty())
+            .then(|| serde_json::Value::from(metadata.warnings.clone()).to_string());
+        self.records.execute(params![
             signed(started.id.order()),
             signed(started.id.tail()),
             started.record_type.code(),
@@ -169,7 +193,16 @@ fn insert_record(
             response.map(form),
             metadata.facts.map(|facts| signed(facts.pack())),
         ])?;
-    Ok(())
+        Ok(())
+    }
+
+    fn arguments(&mut self, started: &Started) -> rusqlite::Result<u64> {
+        insert_body(&mut self.arguments, started, started.arguments.as_ref())
+    }
+
+    fn response(&mut self, started: &Started, ended: &Ended) -> rusqlite::Result<u64> {
+        insert_body(&mut self.responses, started, ended.response.as_ref())
+    }
 }
 
 fn update_record(
@@ -196,42 +229,21 @@ fn update_record(
     Ok(())
 }
 
-fn insert_arguments(connection: &Connection, started: &Started) -> rusqlite::Result<u64> {
-    let Some(text) = text(started.arguments.as_ref()) else {
-        return Ok(0);
-    };
-    let sql = "INSERT INTO arguments (record, coding, size, body) VALUES (?1, ?2, ?3, ?4)";
-    insert_body(connection, sql, started, text)
-}
-
-fn insert_response(
-    connection: &Connection,
-    started: &Started,
-    ended: &Ended,
-) -> rusqlite::Result<u64> {
-    let Some(text) = text(ended.response.as_ref()) else {
-        return Ok(0);
-    };
-    let sql = "INSERT INTO responses (record, coding, size, body) VALUES (?1, ?2, ?3, ?4)";
-    insert_body(connection, sql, started, text)
-}
-
+/// What the payload takes up, if there is anything of it to keep.
 fn insert_body(
-    connection: &Connection,
-    sql: &str,
+    payloads: &mut Statement<'_>,
     started: &Started,
-    text: &str,
+    payload: Option<&SealedPayload>,
 ) -> rusqlite::Result<u64> {
-    let body = Body::encode(text);
-    connection.prepare_cached(sql)?.execute(params![
+    let Some(text) = payload.and_then(|payload| payload.text.as_ref()) else {
+        return Ok(0);
+    };
+    let body = Body::encode(text.as_str());
+    payloads.execute(params![
         signed(started.id.order()),
         body.coding,
         body.size,
         body.bytes,
     ])?;
     Ok(body.bytes.len() as u64)
-}
-
-fn text(payload: Option<&SealedPayload>) -> Option<&str> {
-    payload?.text.as_ref().map(crate::payload::Payload::as_str)
 }

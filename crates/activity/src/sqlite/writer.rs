@@ -25,6 +25,9 @@ use crate::words::Status;
 
 const LARGEST_BATCH: usize = 512;
 
+/// How many records may wait for what is derived from them while somebody waits for the writer.
+const MOST_WAITING: usize = 4 * derived::SLICE;
+
 /// How long what is derived may lag behind when nothing else happens.
 const SETTLE: Duration = Duration::from_millis(500);
 
@@ -127,10 +130,19 @@ impl Writer {
                 Job::Close(answer) => close = Some(answer),
             }
         }
-        // What waits must not outgrow what comes in; callers that keep the queue full wait for it.
-        while self.waiting.len() >= derived::SLICE && self.flush_slice_or_log() {}
+        self.catch_up();
         self.give_another_chance();
         close
+    }
+
+    /// What waits must not outgrow what comes in; callers that keep the queue full wait for it.
+    fn catch_up(&mut self) {
+        while self.waiting.len() >= derived::SLICE {
+            let bearable = self.waiting.len() < MOST_WAITING;
+            if bearable && self.inbox.is_pressing() || !self.flush_slice_or_log() {
+                return;
+            }
+        }
     }
 
     /// Stores entries, those that failed before first, and the ends of what was abandoned last:
@@ -317,18 +329,25 @@ impl Writer {
     /// Brings everything that is derived up to date.
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         while !self.waiting.is_empty() {
-            self.flush_slice()?;
+            // Somebody waits for all of it, so nobody else is let in between.
+            self.write_slice(|_| false)?;
         }
         Ok(())
     }
 
+    /// Brings a part of it up to date, a small one if somebody waits for the writer.
     pub(super) fn flush_slice(&mut self) -> rusqlite::Result<()> {
+        self.write_slice(Inbox::is_pressing)
+    }
+
+    fn write_slice(&mut self, pressing: fn(&Inbox) -> bool) -> rusqlite::Result<()> {
         self.connection
             .pragma_update(None, "synchronous", "NORMAL")?;
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let written = derived::write_slice(&transaction, &self.waiting)?;
+        let pressing = || pressing(&self.inbox);
+        let written = derived::write_slice(&transaction, &self.waiting, pressing)?;
         transaction.commit()?;
         self.waiting.drain(..written);
         Ok(())
