@@ -9,8 +9,9 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use super::answers::raw;
+use super::skills::SKILLS;
 use super::tasks::{TASKS, Tasks};
-use super::{calls, prompts, resources, schemas, tools};
+use super::{calls, prompts, resources, schemas, skills, tools};
 
 /// A server with everything that the suite asks for. It is written as a legacy server would be:
 /// what it asks its client and what it tells it reaches modern clients by the transport's doing.
@@ -29,7 +30,7 @@ impl Service for ConformanceServer {
             "logging": {},
         });
         if connection.protocol.is_modern() {
-            capabilities["extensions"] = json!({TASKS: {}});
+            capabilities["extensions"] = json!({TASKS: {}, SKILLS: {"directoryRead": true}});
         }
         Ok(InitializeResult {
             capabilities: raw(&capabilities)?,
@@ -62,6 +63,9 @@ impl Service for ConformanceServer {
             "resources/list" => resources::list(),
             "resources/templates/list" => resources::templates(),
             "resources/read" => resources::read(&params)?,
+            "resources/directory/read" => skills::directory(&params)?,
+            "skills/list" => skills::list(),
+            "skills/get" => skills::get(&params)?,
             "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" => json!({}),
             "completion/complete" => {
                 json!({"completion": {"values": ["test", "testing"], "total": 2, "hasMore": false}})

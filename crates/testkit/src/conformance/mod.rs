@@ -16,6 +16,7 @@ mod local;
 mod prompts;
 mod resources;
 mod schemas;
+mod skills;
 mod stdio;
 mod tasks;
 mod tools;

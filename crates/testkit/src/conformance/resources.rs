@@ -4,13 +4,16 @@ use mcp::{ErrorObject, codes};
 use serde_json::{Value, json};
 
 use super::answers::{Answer, IMAGE};
+use super::skills;
 
 pub(super) fn list() -> Value {
-    json!({"resources": [
+    let mut resources = vec![
         resource("test://static-text", "Static text", "text/plain"),
         resource("test://static-binary", "Static binary", "image/png"),
         resource("test://watched-resource", "Watched resource", "text/plain"),
-    ]})
+    ];
+    resources.extend(skills::resources());
+    json!({ "resources": resources })
 }
 
 pub(super) fn templates() -> Value {
@@ -24,16 +27,18 @@ pub(super) fn templates() -> Value {
 
 pub(super) fn read(params: &Value) -> Answer {
     let uri = params["uri"].as_str().unwrap_or_default();
-    let contents = match uri {
+    let mut contents = match uri {
         "test://static-text" => json!({
             "mimeType": "text/plain",
             "text": "This is the content of the static text resource.",
         }),
         "test://static-binary" => json!({"mimeType": "image/png", "blob": IMAGE}),
         "test://watched-resource" => json!({"mimeType": "text/plain", "text": "Watched."}),
-        _ => from_template(uri)?,
+        _ => match skills::read(uri) {
+            Some(contents) => contents,
+            None => from_template(uri)?,
+        },
     };
-    let mut contents = contents;
     contents["uri"] = uri.into();
     Ok(json!({"contents": [contents]}))
 }

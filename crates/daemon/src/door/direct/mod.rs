@@ -88,7 +88,10 @@ impl DirectDoor {
             "prompts/get" => self.get_prompt(request, &context).await,
             "resources/list" => self.resources(&context).await,
             "resources/templates/list" => self.templates(&context).await,
-            "resources/read" => self.read(request, &context).await,
+            "resources/read" | "resources/directory/read" | "skills/get" => {
+                self.read(request, &context).await
+            }
+            "skills/list" => self.skills(&context).await,
             "resources/subscribe" => self.subscribe(&request, &context).await,
             "resources/unsubscribe" => self.unsubscribe(&request, &context).await,
             "completion/complete" => self.complete(request, &context).await,
@@ -171,6 +174,11 @@ impl DirectDoor {
         raw(&json!({ "resourceTemplates": self.owners.learn_templates(items) }))
     }
 
+    async fn skills(&self, context: &RequestContext) -> Answer {
+        let items = self.list("skills/list", "skills", context).await;
+        raw(&json!({ "skills": self.owners.learn_skills(items) }))
+    }
+
     async fn list(&self, method: &str, member: &str, context: &RequestContext) -> Vec<Item> {
         let upstreams = self.ready().await;
         let client = self.clients.on_behalf(context);
@@ -202,12 +210,16 @@ impl DirectDoor {
         if let Some(owner) = self.owner_of_resource(&uri, context).await {
             return self.pass(owner, method, request.params, context).await;
         }
-        let mut refusal = None;
+        let mut refusal: Option<ErrorObject> = None;
         for upstream in self.ready().await {
             let reading = self.pass(upstream, method, request.params.clone(), context);
             match reading.await {
                 Ok(result) => return Ok(result),
-                Err(error) if is_not_there(&error) => refusal = refusal.or(Some(error)),
+                // One that knows the method says more than one that does not.
+                Err(error) if is_not_there(&error) => {
+                    let unknown = |error: &ErrorObject| error.code == codes::METHOD_NOT_FOUND;
+                    refusal = refusal.filter(|known| !unknown(known)).or(Some(error));
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -1,6 +1,7 @@
 //! Whose a resource or a task is. Their names are not ours to change, because results refer to
 //! them, so it is remembered who announced them.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +20,7 @@ pub(super) struct Owners(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     resources: HashMap<String, ServerName>,
+    skills: HashMap<String, ServerName>,
     /// In the order of the list, which is how they are tried.
     templates: Vec<(String, ServerName)>,
     tasks: HashMap<String, ServerName>,
@@ -40,19 +42,15 @@ impl Owners {
     /// Learns whose the resources are. What two servers announce belongs to the first, and is
     /// listed once.
     pub(super) fn learn_resources(&self, items: Vec<Item>) -> Vec<Box<RawValue>> {
-        let mut resources = HashMap::new();
-        let mut listed = Vec::with_capacity(items.len());
-        for Item { server, raw } in items {
-            let Ok(Resource { uri }) = serde_json::from_str(raw.get()) else {
-                continue;
-            };
-            if resources.contains_key(&uri) {
-                continue;
-            }
-            resources.insert(uri, server);
-            listed.push(raw);
-        }
+        let (resources, listed) = by_address(items);
         self.known().resources = resources;
+        listed
+    }
+
+    /// The same for skills, whose addresses are those of resources that need not be listed.
+    pub(super) fn learn_skills(&self, items: Vec<Item>) -> Vec<Box<RawValue>> {
+        let (skills, listed) = by_address(items);
+        self.known().skills = skills;
         listed
     }
 
@@ -99,7 +97,8 @@ impl Owners {
     /// The server that announced the resource, or a template that it may be an instance of.
     pub(super) fn of_resource(&self, uri: &str) -> Option<ServerName> {
         let known = self.known();
-        if let Some(owner) = known.resources.get(uri) {
+        let mut announced = [&known.resources, &known.skills].into_iter();
+        if let Some(owner) = announced.find_map(|known| known.get(uri)) {
             return Some(owner.clone());
         }
         let template = known
@@ -112,6 +111,22 @@ impl Owners {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The first owner of each address, and what is left to be listed.
+fn by_address(items: Vec<Item>) -> (HashMap<String, ServerName>, Vec<Box<RawValue>>) {
+    let mut owners = HashMap::new();
+    let mut listed = Vec::with_capacity(items.len());
+    for Item { server, raw } in items {
+        let Ok(Resource { uri }) = serde_json::from_str(raw.get()) else {
+            continue;
+        };
+        if let Entry::Vacant(vacant) = owners.entry(uri) {
+            vacant.insert(server);
+            listed.push(raw);
+        }
+    }
+    (owners, listed)
 }
 
 /// Whether the fixed parts of a template are in the address, in their order.

@@ -68,6 +68,8 @@ impl Question {
                     | "resources/list"
                     | "resources/templates/list"
                     | "resources/read"
+                    | "skills/list"
+                    | "skills/get"
             ),
             uri,
         }

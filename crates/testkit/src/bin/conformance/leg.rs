@@ -61,9 +61,15 @@ const BEHIND_LEGACY: &[Impossible] = &[
     },
     Impossible {
         scenarios: "tasks-",
-        reason: "the extension is of the modern era; a legacy server does not offer it",
+        reason: NO_EXTENSIONS,
+    },
+    Impossible {
+        scenarios: "sep-2640-",
+        reason: NO_EXTENSIONS,
     },
 ];
+
+const NO_EXTENSIONS: &str = "the extension is of the modern era; a legacy server does not offer it";
 
 /// Every row, in the order they are shown.
 pub(crate) const LEGS: &[Leg] = &[

@@ -21,6 +21,13 @@ pub(crate) struct Suite {
     pub(crate) script: PathBuf,
 }
 
+/// Scenarios of extensions that are on no list of a revision.
+const EXTENSIONS: [&str; 3] = [
+    "sep-2640-skills-directory",
+    "sep-2640-skills-enumeration",
+    "sep-2640-skills-manifest",
+];
+
 /// The revisions that the suite has frozen lists of scenarios for, one of each era.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Revision {
@@ -93,6 +100,13 @@ impl Suite {
         for scenario in scenarios.iter_mut().filter(|scenario| !scenario.passed) {
             scenario.complaints = complaints(results.path(), &scenario.name)?;
         }
+        // Extensions are announced in the modern era only.
+        if revision == Revision::Modern {
+            for name in EXTENSIONS {
+                let subject = ["server", "--url", url];
+                scenarios.push(self.scenario(subject, name, false, revision).await?);
+            }
+        }
         Ok(Outcome { scenarios })
     }
 
@@ -107,34 +121,40 @@ impl Suite {
             .await?;
         let mut scenarios = Vec::new();
         for (name, scored) in client_scenarios(&String::from_utf8_lossy(&listed.stdout)) {
-            let results = tempfile::tempdir()?;
-            let arguments = [
-                OsStr::new("client"),
-                OsStr::new("--command"),
-                OsStr::new(command),
-                OsStr::new("--scenario"),
-                OsStr::new(&name),
-                OsStr::new("--spec-version"),
-                OsStr::new(revision.as_str()),
-                OsStr::new("--timeout"),
-                OsStr::new(SCENARIO_TIMEOUT),
-                OsStr::new("-o"),
-                results.path().as_os_str(),
-            ];
-            let output = self.run(arguments).await?;
-            let passed = output.status.success();
-            let mut scenario = Scenario {
-                scored,
-                passed,
-                complaints: Vec::new(),
-                name,
-            };
-            if !passed {
-                scenario.complaints = complaints(results.path(), &scenario.name)?;
-            }
-            scenarios.push(scenario);
+            let subject = ["client", "--command", command];
+            scenarios.push(self.scenario(subject, &name, scored, revision).await?);
         }
         Ok(Outcome { scenarios })
+    }
+
+    /// Judges a server or a client by one scenario.
+    async fn scenario(
+        &self,
+        subject: [&str; 3],
+        name: &str,
+        scored: bool,
+        revision: Revision,
+    ) -> anyhow::Result<Scenario> {
+        let results = tempfile::tempdir()?;
+        let arguments = [
+            OsStr::new("--scenario"),
+            OsStr::new(name),
+            OsStr::new("--spec-version"),
+            OsStr::new(revision.as_str()),
+            OsStr::new("--timeout"),
+            OsStr::new(SCENARIO_TIMEOUT),
+            OsStr::new("-o"),
+            results.path().as_os_str(),
+        ];
+        let subject = subject.map(OsStr::new);
+        let output = self.run(subject.into_iter().chain(arguments)).await?;
+        let complaints = complaints(results.path(), name)?;
+        Ok(Scenario {
+            name: name.to_owned(),
+            scored,
+            passed: output.status.success() && complaints.is_empty(),
+            complaints,
+        })
     }
 
     #[expect(
@@ -223,13 +243,21 @@ fn complaints(results: &Path, scenario: &str) -> anyhow::Result<Vec<String>> {
             complaints.push("the suite left no checks".to_owned());
             continue;
         };
-        let checks: Value = serde_json::from_slice(&checks)?;
-        let failed = checks.as_array().into_iter().flatten();
-        let failed = failed.filter(|check| check["status"] == "FAILURE");
-        complaints.extend(failed.map(|check| {
-            let text = |member: &str| check[member].as_str().unwrap_or_default().to_owned();
-            format!("{}: {}", text("id"), text("errorMessage"))
+        let checks: Vec<Value> = serde_json::from_slice(&checks)?;
+        let with =
+            |status: &'static str| checks.iter().filter(move |check| check["status"] == status);
+        let text = |check: &Value, member: &str| check[member].as_str().map(str::to_owned);
+        complaints.extend(with("FAILURE").map(|check| {
+            let [id, why] = ["id", "errorMessage"].map(|it| text(check, it).unwrap_or_default());
+            format!("{id}: {why}")
         }));
+        // A server that does not offer an extension is not judged by it, and has not passed.
+        let judged = |check: &Value| check["id"] != "wire-schema-valid";
+        if !with("SUCCESS").any(judged)
+            && let Some(skipped) = with("SKIPPED").next()
+        {
+            complaints.extend(text(skipped, "errorMessage"));
+        }
     }
     Ok(complaints)
 }
