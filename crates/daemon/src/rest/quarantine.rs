@@ -3,18 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use activity::Source;
-use axum::Json;
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use catalog::Fingerprint;
-use policy::{ServerName, ToolName};
+use policy::ToolName;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::extract::Segment;
-use super::servers::unknown_server;
+use super::extract::{BodyText, Segment};
+use super::servers::known_server;
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
 use crate::engine::{Approval, QuarantineError, ServerDrift};
 use crate::http::{AppState, Principal};
@@ -33,8 +30,6 @@ pub(super) struct ToolsBody {
     seen: BTreeMap<ToolName, Fingerprint>,
 }
 
-type Body = Result<Json<ToolsBody>, JsonRejection>;
-
 /// Shows what waits for approval on an upstream.
 #[utoipa::path(
     get,
@@ -51,7 +46,7 @@ pub(super) async fn show(
     State(state): State<AppState>,
     Segment(name): Segment,
 ) -> ApiResult<ServerDrift> {
-    let server = known_server(&state, &name)?;
+    let server = known_server(&state.engine, &name)?;
     Ok(Data(state.engine.drift(&server)))
 }
 
@@ -67,6 +62,7 @@ pub(super) async fn show(
         (status = 400, description = "The body is not valid.", body = ErrorBody),
         (status = 404, description = "There is no such server or tool.", body = ErrorBody),
         (status = 409, description = "A tool is not announced, or not as it was looked at.", body = ErrorBody),
+        (status = 413, description = "The body is too long.", body = ErrorBody),
         (status = 500, description = "The pins cannot be written; nothing was changed.", body = ErrorBody),
     ),
 )]
@@ -74,15 +70,15 @@ pub(super) async fn approve(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
     Segment(name): Segment,
-    body: Body,
+    BodyText(body): BodyText,
 ) -> ApiResult<ServerDrift> {
-    let server = known_server(&state, &name)?;
-    let body = read(body)?;
+    let server = known_server(&state.engine, &name)?;
+    let body = read(&body)?;
     let approval = Approval {
         server: &server,
         tools: &body.tools,
         seen: &body.seen,
-        source: source(principal),
+        source: principal.source(),
     };
     Ok(Data(state.engine.approve(&approval).await?))
 }
@@ -99,6 +95,7 @@ pub(super) async fn approve(
         (status = 400, description = "The body is not valid.", body = ErrorBody),
         (status = 404, description = "There is no such server or tool.", body = ErrorBody),
         (status = 409, description = "A tool is not announced, or not as it was looked at.", body = ErrorBody),
+        (status = 413, description = "The body is too long.", body = ErrorBody),
         (status = 500, description = "The pins cannot be written; nothing was changed.", body = ErrorBody),
     ),
 )]
@@ -106,39 +103,27 @@ pub(super) async fn quarantine(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
     Segment(name): Segment,
-    body: Body,
+    BodyText(body): BodyText,
 ) -> ApiResult<ServerDrift> {
-    let server = known_server(&state, &name)?;
-    let tools = read(body)?.tools;
+    let server = known_server(&state.engine, &name)?;
+    let tools = read(&body)?.tools;
     let marked = state
         .engine
-        .quarantine(&server, &tools, source(principal))
+        .quarantine(&server, &tools, principal.source())
         .await?;
     Ok(Data(marked))
 }
 
-fn read(body: Body) -> Result<ToolsBody, ApiError> {
-    match body {
-        Ok(Json(body)) => Ok(body),
-        // Without a body everything is meant.
-        Err(JsonRejection::MissingJsonContentType(_)) => Ok(ToolsBody::default()),
-        Err(error) => Err(ApiError::bad_request(error.body_text())
-            .hint("send {\"tools\": [\"name\", …]}, or {} for all of them")),
+fn read(body: &str) -> Result<ToolsBody, ApiError> {
+    // Without a body everything is meant. One that is there counts however it is labelled: what
+    // names a few tools must not be taken for all of them.
+    if body.is_empty() {
+        return Ok(ToolsBody::default());
     }
-}
-
-fn known_server(state: &AppState, name: &str) -> Result<ServerName, ApiError> {
-    let server = name.parse().ok();
-    server
-        .filter(|server| state.engine.fleet().get(server).is_some())
-        .ok_or_else(|| unknown_server(&state.engine, name))
-}
-
-fn source(principal: Principal) -> Source {
-    match principal {
-        Principal::Owner => Source::Cli,
-        Principal::KeyHolder | Principal::Anonymous => Source::Api,
-    }
+    serde_json::from_str(body).map_err(|error| {
+        ApiError::bad_request(format!("the body is not valid: {error}"))
+            .hint("send {\"tools\": [\"name\", …]}, or {} for all of them")
+    })
 }
 
 impl From<QuarantineError> for ApiError {

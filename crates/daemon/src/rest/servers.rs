@@ -141,6 +141,14 @@ fn parse_name(name: &str) -> Result<ServerName, ApiError> {
         .map_err(|error: policy::ServerNameError| ApiError::bad_request(error.to_string()))
 }
 
+/// The name of a server that there is.
+pub(super) fn known_server(engine: &Engine, name: &str) -> Result<ServerName, ApiError> {
+    let server = name.parse().ok();
+    server
+        .filter(|server| engine.fleet().get(server).is_some())
+        .ok_or_else(|| unknown_server(engine, name))
+}
+
 pub(super) fn unknown_server(engine: &Engine, name: &str) -> ApiError {
     let error = ApiError::not_found(format!("there is no server '{name}'"));
     match engine.catalog().suggest_servers(name).first() {

@@ -1,6 +1,5 @@
 //! `/tools`: listing, searching, showing and calling tools.
 
-use activity::Source;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Extension, State};
 use mcp::RawValue;
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::extract::{Parameters, Segment};
-use super::servers::{find, unknown_server};
+use super::servers::{find, known_server, unknown_server};
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody, request_id};
 use crate::engine::{CallRequest, Caller, SearchError, SearchRequest, SearchResult, ToolView};
 use crate::http::{AppState, Principal};
@@ -122,13 +121,7 @@ pub(super) async fn of_server(
 fn tools(state: &AppState, query: &ListQuery) -> ApiResult<Tools> {
     let engine = &state.engine;
     if let Some(name) = &query.server {
-        let known = engine
-            .upstreams()
-            .iter()
-            .any(|upstream| upstream.name().as_str() == name);
-        if !known {
-            return Err(unknown_server(engine, name));
-        }
+        known_server(engine, name)?;
     }
     let catalog = engine.catalog();
     let tools: Vec<_> = catalog
@@ -264,10 +257,7 @@ pub(super) async fn call(
     })?;
     let request = CallRequest::parse(body.tool_variant, Some(&body.arguments));
     let caller = Caller {
-        source: match principal {
-            Principal::Owner => Source::Cli,
-            Principal::KeyHolder | Principal::Anonymous => Source::Api,
-        },
+        source: principal.source(),
         session_id: None,
         client_name: None,
         request_id: Some(request_id()),

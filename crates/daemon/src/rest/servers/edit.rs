@@ -48,7 +48,7 @@ pub(in crate::rest) struct Removed {
         (status = 403, description = "A program cannot be added over TCP.", body = ErrorBody),
         (status = 409, description = "There is one of that name, or the config file is not valid.", body = ErrorBody),
         (status = 413, description = "The body is too long.", body = ErrorBody),
-        (status = 502, description = "With `dry_run`: the server cannot be connected.", body = ErrorBody),
+        (status = 422, description = "With `dry_run`: the server cannot be connected.", body = ErrorBody),
         (status = 503, description = "The file is changed, and the daemon is slow to follow.", body = ErrorBody),
     ),
 )]
