@@ -10,9 +10,3 @@ def map_body(context, body):
         if body["url"].startswith(("http://", "https://")):
             return {**body, "url": "http://127.0.0.1:9/mcp"}
     return body
-
-
-@schemathesis.hook
-def filter_query(context, query):
-    """Trying a server out waits for it; once in a test of its own is enough."""
-    return not (query and str(query.get("dry_run", "")).lower() == "true")
