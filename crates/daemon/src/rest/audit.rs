@@ -62,6 +62,10 @@ pub(super) struct AuditBody {
 #[serde(deny_unknown_fields)]
 struct SavedTools {
     /// The server that the tools are said to be of.
+    #[schema(
+        max_length = 64,
+        pattern = "^[A-Za-z0-9][A-Za-z0-9.-]*(_[A-Za-z0-9.-]+)*$"
+    )]
     server: String,
     /// Tools as an answer to `tools/list` has them.
     #[schema(value_type = Vec<Object>)]

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::extract::{BodyText, Segment};
+use super::parameters::ServerPath;
 use super::servers::known_server;
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
 use crate::engine::{Approval, QuarantineError, ServerDrift};
@@ -21,21 +22,37 @@ use crate::http::{AppState, Principal};
 #[serde(deny_unknown_fields)]
 pub(super) struct ToolsBody {
     #[serde(default)]
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<ToolNameText>)]
     tools: Vec<ToolName>,
     /// The fingerprints of the definitions that were looked at. A tool that has changed since is
     /// not approved.
     #[serde(default)]
-    #[schema(value_type = BTreeMap<String, String>)]
+    #[schema(value_type = BTreeMap<ToolNameText, FingerprintText>)]
     seen: BTreeMap<ToolName, Fingerprint>,
 }
+
+/// The name of a tool as its server has it.
+#[derive(ToSchema)]
+#[schema(
+    min_length = 1,
+    max_length = 128,
+    pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"
+)]
+#[expect(dead_code, reason = "described, never made: `policy` reads it")]
+struct ToolNameText(String);
+
+/// What was looked at, as `GET /servers/{name}/drift` gives it.
+#[derive(ToSchema)]
+#[schema(pattern = "^[0-9a-f]{64}$")]
+#[expect(dead_code, reason = "described, never made: `catalog` reads it")]
+struct FingerprintText(String);
 
 /// Shows what waits for approval on an upstream.
 #[utoipa::path(
     get,
     path = "/api/v1/servers/{name}/drift",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "What waits.", body = Answer<ServerDrift>),
         (status = 400, description = "The path is not UTF-8.", body = ErrorBody),
@@ -55,7 +72,7 @@ pub(super) async fn show(
     post,
     path = "/api/v1/servers/{name}/approve",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     request_body = Option<ToolsBody>,
     responses(
         (status = 200, description = "What waits now.", body = Answer<ServerDrift>),
@@ -88,7 +105,7 @@ pub(super) async fn approve(
     post,
     path = "/api/v1/servers/{name}/quarantine",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     request_body = Option<ToolsBody>,
     responses(
         (status = 200, description = "What waits now.", body = Answer<ServerDrift>),
@@ -120,10 +137,11 @@ fn read(body: &str) -> Result<ToolsBody, ApiError> {
     if body.is_empty() {
         return Ok(ToolsBody::default());
     }
-    serde_json::from_str(body).map_err(|error| {
+    let body: Option<ToolsBody> = serde_json::from_str(body).map_err(|error| {
         ApiError::bad_request(format!("the body is not valid: {error}"))
             .hint("send {\"tools\": [\"name\", …]}, or {} for all of them")
-    })
+    })?;
+    Ok(body.unwrap_or_default())
 }
 
 impl From<QuarantineError> for ApiError {

@@ -15,6 +15,7 @@ use upstream::{State as UpstreamState, Upstream};
 use utoipa::ToSchema;
 
 use super::extract::Segment;
+use super::parameters::ServerPath;
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
 use crate::engine::Engine;
 use crate::http::AppState;
@@ -88,7 +89,7 @@ pub(super) async fn list(State(state): State<AppState>) -> ApiResult<Servers> {
     get,
     path = "/api/v1/servers/{name}",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "The server.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
@@ -108,7 +109,7 @@ pub(super) async fn show(
     post,
     path = "/api/v1/servers/{name}/restart",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "The server, which is being connected.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),

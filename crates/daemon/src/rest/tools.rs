@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::extract::{Parameters, Segment};
+use super::parameters::{ServerPath, ToolPath};
 use super::servers::{find, known_server, unknown_server};
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody, request_id};
 use crate::engine::{CallRequest, Caller, SearchError, SearchRequest, SearchResult, ToolView};
@@ -53,6 +54,9 @@ pub(super) struct CallBody {
 #[expect(dead_code, reason = "described, never made: the engine reads it")]
 struct CallArguments {
     /// server:tool
+    #[schema(
+        pattern = "^(?=[^:]{1,64}:)[A-Za-z0-9][A-Za-z0-9.-]*(_[A-Za-z0-9.-]+)*:[^\\u0000-\\u001f\\u007f-\\u009f]{1,128}$"
+    )]
     name: String,
     /// The tool's own arguments.
     #[schema(value_type = Option<Object>)]
@@ -102,7 +106,7 @@ pub(super) async fn list(
     get,
     path = "/api/v1/servers/{name}/tools",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "The tools.", body = Answer<Tools>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
@@ -203,7 +207,7 @@ pub(super) async fn search(
     get,
     path = "/api/v1/tools/{id}",
     tag = "tools",
-    params(("id" = String, Path, description = "server:tool")),
+    params(ToolPath),
     responses(
         (status = 200, description = "The tool.", body = Answer<Tool>),
         (status = 400, description = "That is not server:tool.", body = ErrorBody),

@@ -15,6 +15,7 @@ use super::{Server, find, parse_name, unknown_server};
 use crate::engine::check_object;
 use crate::http::{AppState, Principal};
 use crate::rest::extract::{BodyText, Parameters, Segment};
+use crate::rest::parameters::ServerPath;
 use crate::rest::{Answer, ApiError, ApiResult, Data, ErrorBody};
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -94,7 +95,7 @@ pub(in crate::rest) async fn create(
     patch,
     path = "/api/v1/servers/{name}",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     request_body(content = ServerPatch, content_type = "application/merge-patch+json"),
     responses(
         (status = 200, description = "The server as it is now.", body = Answer<Server>),
@@ -133,7 +134,7 @@ pub(in crate::rest) async fn change(
     post,
     path = "/api/v1/servers/{name}/enable",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "The server, which is being connected.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
@@ -154,7 +155,7 @@ pub(in crate::rest) async fn enable(
     post,
     path = "/api/v1/servers/{name}/disable",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "The server, which is off.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
@@ -175,7 +176,7 @@ pub(in crate::rest) async fn disable(
     delete,
     path = "/api/v1/servers/{name}",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "The server is gone.", body = Answer<Removed>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
