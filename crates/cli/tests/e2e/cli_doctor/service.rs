@@ -74,7 +74,10 @@ async fn a_daemon_that_hangs_is_seen_and_hangs_nobody() {
     let problem = named(&found, "DAEMON_UNRESPONSIVE");
     let expected = format!("kill -9 {}; mcpproxy serve", daemon.pid());
     assert_eq!(problem.fix, expected);
-    // Which is what comes next, without the shell.
+    let connect = ["connect", "claude-code", "--dry-run"];
+    let preview = daemon.home.cli(connect).await;
+    assert!(preview.succeeded().stdout.contains(daemon.address()));
+    // The fix is what comes next, without the shell.
     let daemon = TestDaemon::start(daemon.killed().await, json!({})).await;
     set_mode(&daemon.home.config_file(), 0o600);
     assert_eq!(codes(&daemon.home).await, [""; 0]);
