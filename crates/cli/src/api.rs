@@ -5,18 +5,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use activity::Activity;
+use activity::sqlite::OpenError;
+use activity::{Activity, StoreError};
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use config::{Config, ServerConfig, Settings};
-use daemon::{DataDir, Engine, Pins};
+use daemon::{ChronicleError, DataDir, Engine, Pins};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use mcp::RawValue;
 use serde::Deserialize;
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 use tower::ServiceExt;
 use upstream::Guardian;
 
@@ -37,7 +39,7 @@ pub(crate) enum Needs<'a> {
     AllServers,
     /// Only this one, if there is one of that name; the others stay known but switched off.
     Server(&'a str),
-    /// Servers that are not in the config, of which nothing is remembered.
+    /// Servers that are only looked at: nothing is remembered of them.
     Visit,
     /// No server: only what is recorded matters.
     Log,
@@ -229,10 +231,13 @@ impl Needs<'_> {
 
     /// Who only reads the log does not keep others from writing it.
     async fn open_log(self, data_dir: &DataDir, config: &Config) -> Result<Activity, Failure> {
-        if let Self::Log | Self::Visit = self
-            && let Ok(activity) = daemon::read_activity(data_dir.path(), config)
-        {
-            return Ok(activity);
+        if let Self::Log | Self::Visit = self {
+            match daemon::read_activity(data_dir.path(), config) {
+                // There is none yet, or one of an older layout.
+                Err(ChronicleError::Open(OpenError::Missing(_))) => {}
+                // Opening a damaged one for writing sets it aside, which is the daemon's to do.
+                read => return read.map_err(|error| log_failure(&error)),
+            }
         }
         let opened = daemon::open_activity(data_dir.path(), config).await;
         if let (Self::Config, Err(_)) = (self, &opened)
@@ -284,9 +289,16 @@ pub(crate) fn open_pins(data_dir: &DataDir) -> Result<Pins, Failure> {
     })
 }
 
-pub(crate) fn log_failure(error: &daemon::ChronicleError) -> Failure {
-    Failure::from_error(Exit::Failed, "the activity log cannot be opened", error)
-        .advice("start the daemon with `mcpproxy serve`; clients and commands then share it")
+pub(crate) fn log_failure(error: &ChronicleError) -> Failure {
+    let failure = Failure::from_error(Exit::Failed, "the activity log cannot be opened", error);
+    match error {
+        ChronicleError::Open(OpenError::InUse(_)) => failure
+            .advice("start the daemon with `mcpproxy serve`; clients and commands then share it"),
+        ChronicleError::Open(OpenError::Store(StoreError::Corrupt(_))) => {
+            failure.advice("start `mcpproxy serve`, which keeps it aside and begins a new one")
+        }
+        _ => failure.advice("see what is wrong with `mcpproxy doctor`"),
+    }
 }
 
 async fn read_envelope(answer: Response<Body>) -> Result<Box<RawValue>, Failure> {
@@ -316,13 +328,36 @@ async fn over_socket(socket: &Path, request: Request<Body>) -> Result<Response<B
     let stream = UnixStream::connect(socket)
         .await
         .map_err(|error| unreachable(&error))?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+    exchange(stream, request)
         .await
-        .map_err(|error| unreachable(&error))?;
+        .map_err(|error| unreachable(&error))
+}
+
+/// Whether a daemon answers at this address, as clients would find it.
+pub(crate) async fn is_healthy(address: &str) -> bool {
+    let Ok(stream) = TcpStream::connect(address).await else {
+        return false;
+    };
+    let request = Request::get("/healthz")
+        .header(header::HOST, "localhost")
+        .body(Body::empty());
+    match request {
+        Ok(request) => exchange(stream, request)
+            .await
+            .is_ok_and(|answer| answer.status().is_success()),
+        Err(_) => false,
+    }
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Body>,
+) -> hyper::Result<Response<Body>> {
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     // Ends by itself when the sender is dropped.
     tokio::spawn(connection);
-    let answer = sender.send_request(request).await;
-    Ok(answer.map_err(|error| unreachable(&error))?.map(Body::new))
+    Ok(sender.send_request(request).await?.map(Body::new))
 }
 
 pub(crate) fn lost(error: &dyn std::error::Error) -> Failure {

@@ -57,6 +57,14 @@ impl Failure {
         self.advice = Some(advice.into());
         self
     }
+
+    /// What failed and why, where there is room for one line only.
+    pub(crate) fn one_line(self) -> String {
+        match self.why {
+            Some(why) => format!("{}: {why}", self.what),
+            None => self.what,
+        }
+    }
 }
 
 impl fmt::Display for Failure {

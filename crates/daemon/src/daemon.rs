@@ -66,9 +66,10 @@ impl Daemon {
         let listeners = Listeners::bind(loaded.config.listen, &socket).await?;
         let address = listeners.address().map_err(StartError::Address)?;
         let config = Arc::new(loaded.config.clone());
+        // Before the log, which says that the daemon started.
+        let pins = Pins::open(data_dir.path())?;
         let activity = open_activity(data_dir.path(), &config).await?;
         record_system(&activity, "started").await;
-        let pins = Pins::open(data_dir.path())?;
         let surroundings = surroundings(&data_dir, guardian);
         let engine = Engine::start(config, surroundings, activity, pins).await;
         Ok(Self {

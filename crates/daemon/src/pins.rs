@@ -24,6 +24,14 @@ pub enum PinsError {
     Newer { path: PathBuf, found: u32 },
 }
 
+impl PinsError {
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Unusable { path, .. } | Self::Newer { path, .. } => path,
+        }
+    }
+}
+
 /// What is remembered of the tools of every upstream that was ever seen, and where.
 #[derive(Debug, Default)]
 pub struct Pins {
@@ -92,6 +100,21 @@ impl Pins {
         }
         pins.directory = Some(directory);
         Ok(pins)
+    }
+
+    /// Whether [`Pins::open`] would succeed. Nothing is touched, not even what is damaged.
+    pub fn check(data_dir: &Path) -> Result<(), PinsError> {
+        for path in files_in(&data_dir.join(DIRECTORY))? {
+            let unusable = |source| PinsError::Unusable {
+                path: path.clone(),
+                source,
+            };
+            let text = fs::read_to_string(&path).map_err(unusable)?;
+            if let Err(Unread::Newer(found)) = parse(&text) {
+                return Err(PinsError::Newer { path, found });
+            }
+        }
+        Ok(())
     }
 
     /// Pins that are forgotten at the end, for an upstream that is only visited.

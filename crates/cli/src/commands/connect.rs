@@ -2,6 +2,8 @@
 
 mod list;
 
+use std::time::Duration;
+
 use activity::Redactor;
 use clients::{Approval, Client, ClientFileError, Door, FileChange, Places, Plan, Receipts};
 use config::{Config, Settings};
@@ -12,6 +14,9 @@ use crate::args::{ApproveLane, ConnectArgs, Global};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Format, Printer};
 use crate::{consent, escape};
+
+/// How long a daemon may take to say where it listens. One that hangs is started again, there.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(
     args: ConnectArgs,
@@ -145,14 +150,13 @@ async fn door(
 
 /// Where the daemon listens, or will once it runs.
 async fn address(settings: &Settings, config: &Config) -> std::net::SocketAddr {
-    let mut address = config.listen;
-    if let Ok(api) = Api::daemon(settings).await
-        && let Ok(status) = api.get("/status").await
-        && let Ok(status) = super::parse(&status)
-        && let Some(Ok(running)) = status["listen"].as_str().map(str::parse)
-    {
-        address = running;
-    }
+    let running = async {
+        let api = Api::daemon(settings).await.ok()?;
+        let status = super::parse(&api.get("/status").await.ok()?).ok()?;
+        status["listen"].as_str()?.parse().ok()
+    };
+    let running = tokio::time::timeout(PATIENCE, running).await;
+    let mut address = running.ok().flatten().unwrap_or(config.listen);
     if address.ip().is_unspecified() {
         address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }

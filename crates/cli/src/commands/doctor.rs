@@ -1,15 +1,22 @@
-//! `mcpproxy doctor`: looks at everything that can be wrong, and says what repairs it.
+//! `mcpproxy doctor`: looks at everything that can be wrong, and says what repairs it. It changes
+//! nothing itself.
 
 mod check;
 mod client_files;
+mod clock;
+mod code;
 mod files;
 mod permissions;
 mod servers;
 mod service;
+mod store;
 
 use config::{Config, Settings};
+use jiff::Timestamp;
 
 use self::check::{Area, Report};
+use self::code::Code;
+use self::service::Service;
 use crate::api::{Api, Needs};
 use crate::args::{DoctorArgs, DoctorCommand};
 use crate::exit::Outcome;
@@ -25,51 +32,80 @@ pub(crate) async fn run(args: DoctorArgs, settings: &Settings, printer: &Printer
     let mut config = config.unwrap_or_default();
     let data_dir = settings.data_dir(&config);
     // Modes first: whatever opens the data directory later closes it to others.
-    files::check_data_dir(&data_dir, &mut report);
+    let usable = files::check_data_dir(&data_dir, &mut report);
     files::check_disk(&data_dir, &mut report);
-    let running = service::check(settings, &config, &mut report).await;
-    if valid {
-        check_inside(settings, &config, running.is_some(), &mut report).await;
+    let service = service::check(settings, &config, &mut report).await;
+    let closed = match service {
+        _ if !valid => Some("the config is not valid"),
+        _ if !usable => Some("the data directory cannot be used"),
+        Service::Silent => Some("the daemon does not answer"),
+        Service::Absent | Service::Answers { .. } => None,
+    };
+    let newest = if let Some(why) = closed {
+        report.skipped(Area::Store, why);
+        report.skipped(Area::Server, why);
+        None
     } else {
-        report.skipped(Area::Store, "the config is not valid");
-        report.skipped(Area::Server, "the config is not valid");
-    }
+        check_inside(settings, &config, &service, &mut report).await
+    };
+    clock::check(newest, &mut report);
     // Clients have to lead to where the daemon is, not to where it would be.
-    config.listen = running.unwrap_or(config.listen);
+    if let Service::Answers {
+        listen: Some(listen),
+        ..
+    } = service
+    {
+        config.listen = listen;
+    }
     client_files::check(&config, &mut report)?;
     Ok(report.print(printer))
 }
 
-/// What can only be seen through the engine: the log and the upstreams.
-async fn check_inside(settings: &Settings, config: &Config, running: bool, report: &mut Report) {
+/// What can only be seen through the engine: the log and the upstreams. Says of when the newest
+/// record is.
+async fn check_inside(
+    settings: &Settings,
+    config: &Config,
+    service: &Service,
+    report: &mut Report,
+) -> Option<Timestamp> {
+    let data_dir = settings.data_dir(config);
     let servers = config.mcp_servers.iter().any(|server| server.enabled);
-    let log = settings.data_dir(config).join("activity").exists();
-    if !running && !servers && !log {
-        report.skipped(Area::Store, "there is no activity log yet");
-        report.skipped(Area::Server, "there are no servers in the config");
-        return;
-    }
-    let needs = if servers {
-        Needs::AllServers
-    } else {
-        Needs::Log
+    let (reached, restart) = match service {
+        Service::Answers { restart, .. } => (Api::daemon(settings).await, restart.as_str()),
+        Service::Absent | Service::Silent => {
+            store::check_pins(&data_dir, report);
+            let log = data_dir.join("activity").exists();
+            if !servers && !log {
+                report.skipped(Area::Store, "there is no activity log yet");
+                report.skipped(Area::Server, "there are no servers in the config");
+                return None;
+            }
+            if !store::can_be_opened(&data_dir, config, report) {
+                report.skipped(Area::Server, "the activity log cannot be opened");
+                return None;
+            }
+            let needs = if servers { Needs::Visit } else { Needs::Log };
+            (Api::reach(settings, needs).await, "mcpproxy serve")
+        }
     };
-    match Api::reach(settings, needs).await {
+    match reached {
         Ok(api) => {
-            service::check_store(&api, report).await;
-            servers::check(&api, config, report).await;
+            let newest = store::check(&api, restart, report).await;
+            servers::check(&api, config, restart, report).await;
             api.close().await;
+            newest
         }
         Err(failure) => {
-            let cause = failure.why.unwrap_or(failure.what);
             report.problem(
                 Area::Store,
-                "STORE_UNREADABLE",
+                Code::StoreUnreadable,
                 None,
-                cause,
-                "mcpproxy serve",
+                failure.one_line(),
+                restart,
             );
             report.skipped(Area::Server, "the activity log cannot be opened");
+            None
         }
     }
 }

@@ -1,10 +1,17 @@
 //! `mcpproxy doctor`: every problem by its code, with a daemon and without.
 
+mod clock;
+mod place;
+mod service;
+mod store;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
-use testkit::{Home, Script, TestDaemon, Tool};
+use testkit::{Home, Output, Script, Stdin, TestDaemon, Tool};
+use tokio::process::Command;
 
 use crate::support::home;
 
@@ -28,26 +35,77 @@ fn place(home: &Home, name: &str, text: &str) {
     std::fs::write(file, text).unwrap();
 }
 
-/// The codes of all problems, after a look at the exit code and at each problem's completeness.
-async fn codes(home: &Home) -> Vec<String> {
-    let output = home.cli(["doctor", "-o", "json"]).await;
+/// One problem as `-o json` has it.
+#[derive(Debug)]
+struct Problem {
+    code: String,
+    cause: String,
+    fix: String,
+}
+
+/// What doctor finds, after a look at the exit code and at each problem's completeness.
+async fn problems(home: &Home, flags: &[&str], environment: &[(&str, &str)]) -> Vec<Problem> {
+    let arguments = [&["doctor", "-o", "json"], flags].concat();
+    read_report(&home.cli_with(arguments, Stdin::Empty, environment).await)
+}
+
+fn read_report(output: &Output) -> Vec<Problem> {
     let report = output.json();
-    let checks = report["checks"].as_array().unwrap();
-    let problems: Vec<&Value> = checks
-        .iter()
-        .filter(|it| it["status"] == "problem")
+    let checks = report["checks"].as_array().unwrap().iter();
+    let problems = checks.filter(|it| it["status"] == "problem");
+    let problems: Vec<Problem> = problems
+        .map(|problem| {
+            let word = |member: &str| {
+                let word = problem[member].as_str().unwrap();
+                assert!(!word.is_empty(), "{problem}");
+                word.to_owned()
+            };
+            Problem {
+                code: word("code"),
+                cause: word("cause"),
+                fix: word("fix"),
+            }
+        })
         .collect();
     output.ended_with(i32::from(!problems.is_empty()));
     assert_eq!(report["ok"], problems.is_empty());
-    for problem in &problems {
-        for member in ["code", "cause", "fix"] {
-            assert!(!problem[member].as_str().unwrap().is_empty(), "{problem}");
-        }
-    }
     problems
-        .iter()
-        .map(|it| it["code"].as_str().unwrap().to_owned())
-        .collect()
+}
+
+async fn codes(home: &Home) -> Vec<String> {
+    let problems = problems(home, &[], &[]).await.into_iter();
+    problems.map(|problem| problem.code).collect()
+}
+
+/// The only problem there is, which has to be this one.
+#[track_caller]
+fn named<'a>(problems: &'a [Problem], code: &str) -> &'a Problem {
+    match problems {
+        [problem] if problem.code == code => problem,
+        other => panic!("not {code} alone: {other:?}"),
+    }
+}
+
+/// Does what the fix says.
+async fn repair(home: &Home, problem: &Problem) {
+    let mut shell = program("sh");
+    shell.args(["-c", &problem.fix]).current_dir(home.path());
+    ran(shell).await;
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the program is killed when its handle is dropped"
+)]
+fn program(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+async fn ran(mut command: Command) {
+    let output = command.output().await.unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
 }
 
 #[tokio::test]

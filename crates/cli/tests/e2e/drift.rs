@@ -417,6 +417,34 @@ async fn what_was_not_looked_at_is_not_approved() {
     );
 }
 
+/// What `curl -d` sends is labelled as a form. It must not be taken for no body, which means all.
+#[tokio::test]
+async fn a_body_with_another_label_names_its_tools_all_the_same() {
+    let script = Script::new([Tool::read_only("one"), Tool::read_only("other")]);
+    let watched = Watched::start(&script, "log").await;
+    watched.daemon.wait_for_server("up").await;
+    let key = crate::support::api_key(&watched.daemon.home);
+    let post = async |what: &str, body: &'static str| {
+        let request = http_client()
+            .post(watched.daemon.url(&format!("/api/v1/servers/up/{what}")))
+            .bearer_auth(&key)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(body);
+        request.send().await.unwrap().status().as_u16()
+    };
+    let held = async || watched.daemon.api("/servers/up").await["held"].clone();
+    assert_eq!(post("quarantine", "tools=one").await, 400);
+    assert_eq!(held().await, 0);
+    for body in [r#"{"tools": ["one"]}"#, r#"{"tools": ["other"]}"#] {
+        assert_eq!(post("quarantine", body).await, 200);
+    }
+    assert_eq!(held().await, 2);
+    assert_eq!(post("approve", r#"{"tools": ["one"]}"#).await, 200);
+    assert_eq!(held().await, 1);
+    assert_eq!(post("approve", "").await, 200);
+    assert_eq!(held().await, 0);
+}
+
 #[tokio::test]
 async fn the_operator_puts_tools_and_servers_into_quarantine() {
     let script = Script::new([

@@ -5,7 +5,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use testkit::{Script, TestDaemon, Tool, http_client};
 
-use crate::support::{api_key, home};
+use crate::support::{api_key, home, server_in};
 
 /// Who asks.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +43,14 @@ const OPEN_MCP: [Fate; 5] = [LetIn, LetIn, LetIn, Refused, Refused];
 const CLOSED_MCP: [Fate; 5] = [Unauthorized, Unauthorized, LetIn, Refused, Refused];
 const HEALTH: [Fate; 5] = [LetIn, LetIn, LetIn, Refused, Refused];
 const NO_ROUTE: [Fate; 5] = [LetIn, LetIn, LetIn, Refused, Refused];
+
+/// Every way in for MCP, and one that leads nowhere: whoever may not come in does not learn that.
+const DOORS: [&str; 4] = [
+    "/mcp",
+    "/mcp/direct",
+    "/mcp/server/up",
+    "/mcp/server/absent",
+];
 
 async fn daemon(require_mcp_auth: bool) -> TestDaemon {
     let home = home();
@@ -103,7 +111,7 @@ async fn every_route_knows_whom_to_let_in() {
         assert_fates(&daemon, &method, &path, API).await;
     }
     assert_fates(&daemon, &Method::GET, "/events", EVENTS).await;
-    for path in ["/mcp", "/mcp/direct", "/mcp/server/up"] {
+    for path in DOORS {
         assert_fates(&daemon, &Method::POST, path, OPEN_MCP).await;
     }
     for path in ["/healthz", "/readyz"] {
@@ -117,9 +125,85 @@ async fn every_route_knows_whom_to_let_in() {
 #[tokio::test]
 async fn mcp_is_closed_when_the_config_says_so() {
     let daemon = daemon(true).await;
-    assert_fates(&daemon, &Method::POST, "/mcp", CLOSED_MCP).await;
-    assert_fates(&daemon, &Method::GET, "/mcp", CLOSED_MCP).await;
+    for path in DOORS {
+        for method in [Method::POST, Method::GET, Method::DELETE] {
+            assert_fates(&daemon, &method, path, CLOSED_MCP).await;
+        }
+    }
     assert_fates(&daemon, &Method::GET, "/healthz", HEALTH).await;
+}
+
+/// What a client of either era says first, on a door.
+fn greetings(daemon: &TestDaemon, door: &str) -> [RequestBuilder; 2] {
+    let client = json!({"name": "test", "version": "0"});
+    let initialize =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+    let discover = json!({"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": client,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }});
+    let say = |method: &str, params: &Value| {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        http_client()
+            .post(daemon.url(door))
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .body(body.to_string())
+    };
+    [
+        say("initialize", &initialize),
+        say("server/discover", &discover)
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "server/discover"),
+    ]
+}
+
+#[tokio::test]
+async fn a_closed_door_is_closed_to_both_eras() {
+    let daemon = daemon(true).await;
+    let key = api_key(&daemon.home);
+    server_in(&daemon, "up", "ready").await;
+    for door in ["/mcp", "/mcp/direct", "/mcp/server/up"] {
+        for greeting in greetings(&daemon, door) {
+            for (principal, fate) in PRINCIPALS.into_iter().zip(CLOSED_MCP) {
+                let greeting = principal.sign(greeting.try_clone().unwrap(), &key);
+                let answer = greeting.send().await.unwrap();
+                let status = answer.status().as_u16();
+                let text = answer.text().await.unwrap();
+                let expected = match fate {
+                    LetIn => 200,
+                    Unauthorized => 401,
+                    Refused => 403,
+                };
+                assert_eq!(status, expected, "{door} by {principal:?}: {text}");
+                let welcome = text.contains("\"capabilities\"");
+                assert_eq!(welcome, fate == LetIn, "{door} by {principal:?}: {text}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_no_key() {
+    let daemon = daemon(true).await;
+    let key = api_key(&daemon.home);
+    server_in(&daemon, "up", "ready").await;
+    for door in ["/mcp", "/mcp/direct", "/mcp/server/up"] {
+        let [initialize, _] = greetings(&daemon, door);
+        let answer = initialize.bearer_auth(&key).send().await.unwrap();
+        let session = answer.headers()["mcp-session-id"].clone();
+        let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+        let list = http_client()
+            .post(daemon.url(door))
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-session-id", session)
+            .body(list.to_string());
+        let with_key = list.try_clone().unwrap().bearer_auth(&key);
+        assert_eq!(with_key.send().await.unwrap().status(), 200, "{door}");
+        assert_eq!(list.send().await.unwrap().status(), 401, "{door}");
+    }
 }
 
 #[tokio::test]

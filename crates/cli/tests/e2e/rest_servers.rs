@@ -77,6 +77,27 @@ async fn the_config_can_let_programs_in() {
 }
 
 #[tokio::test]
+async fn a_server_that_cannot_be_tried_out_is_no_failure_of_the_daemon() {
+    let front = front(json!({})).await;
+    let entry = json!({"name": "gone", "url": "http://127.0.0.1:9/mcp"});
+    let (status, answer) = post(&front.daemon, "/servers?dry_run=true", &entry).await;
+    assert_eq!(
+        (status, &answer["error"]["code"]),
+        (422, &json!("SERVER_UNAVAILABLE"))
+    );
+    let (message, hint) = (&answer["error"]["message"], &answer["error"]["hint"]);
+    assert!(
+        message
+            .as_str()
+            .unwrap()
+            .contains("'gone' cannot be connected")
+    );
+    assert!(hint.as_str().unwrap().contains("try again"), "{hint}");
+    let (status, _) = rest(&front.daemon, "GET", "/servers/gone", None).await;
+    assert_eq!(status, 404);
+}
+
+#[tokio::test]
 async fn limits_change_without_a_new_connection() {
     let front = front(json!({})).await;
     let before = server_in(&front.daemon, "up", "ready").await;

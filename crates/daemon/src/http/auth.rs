@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use activity::Source;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
@@ -48,6 +49,18 @@ pub enum ApiKeyError {
     Empty { path: PathBuf },
     #[error("there is no randomness to make an API key from")]
     Randomness,
+}
+
+// === impl Principal ===
+
+impl Principal {
+    /// Which door the log says this came through.
+    pub(crate) fn source(self) -> Source {
+        match self {
+            Self::Owner => Source::Cli,
+            Self::KeyHolder | Self::Anonymous => Source::Api,
+        }
+    }
 }
 
 // === impl ApiKey ===

@@ -31,8 +31,13 @@ pub enum ListenError {
 pub(crate) struct Listeners {
     tcp: TcpListener,
     socket: OwnerOnly,
-    socket_path: PathBuf,
+    socket_file: SocketFile,
 }
+
+/// The socket's place in the file system. However a daemon ends, short of being killed, and also
+/// where it fails to start: a stale file would only puzzle the next command.
+#[derive(Debug)]
+struct SocketFile(PathBuf);
 
 /// A Unix listener that talks only to the user the daemon runs as.
 #[derive(Debug)]
@@ -54,7 +59,7 @@ impl Listeners {
         Ok(Self {
             tcp,
             socket: OwnerOnly(socket),
-            socket_path: socket_path.to_owned(),
+            socket_file: SocketFile(socket_path.to_owned()),
         })
     }
 
@@ -81,8 +86,7 @@ impl Listeners {
         let by_socket =
             axum::serve(self.socket, over_socket).with_graceful_shutdown(stop.cancelled_owned());
         let outcome = tokio::try_join!(by_tcp.into_future(), by_socket.into_future());
-        // A stale file would only puzzle the next command; the next daemon replaces it anyway.
-        let _ = fs::remove_file(&self.socket_path);
+        drop(self.socket_file);
         outcome.map(|_| ())
     }
 }
@@ -96,6 +100,15 @@ fn bind_socket(path: &Path) -> io::Result<UnixListener> {
     // The directory is closed to others, so nobody gets in between these two lines.
     fs::set_permissions(path, Permissions::from_mode(0o600))?;
     Ok(listener)
+}
+
+// === impl SocketFile ===
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // One that stays is replaced by the next daemon.
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 // === impl OwnerOnly ===

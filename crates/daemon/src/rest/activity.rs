@@ -15,8 +15,8 @@ use utoipa::ToSchema;
 
 use super::extract::Segment;
 use super::parameters::{
-    ExportParameters, FilterParameters, PageParameters, SummaryParameters, UsageParameters,
-    VerifyParameters,
+    ExportParameters, FilterParameters, PageParameters, RecordPath, SummaryParameters,
+    UsageParameters, VerifyParameters,
 };
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
 use crate::http::AppState;
@@ -58,7 +58,7 @@ pub(super) async fn list(
     get,
     path = "/api/v1/activity/{id}",
     tag = "activity",
-    params(("id" = String, Path, description = "The id of a record, 26 letters and digits")),
+    params(RecordPath),
     responses(
         (status = 200, description = "The record.", body = Answer<Record>),
         (status = 400, description = "That is not an id.", body = ErrorBody),

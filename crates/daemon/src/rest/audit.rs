@@ -2,8 +2,8 @@
 
 use auditor::{FailOn, Manifest, Violation, render};
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Query, State};
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use catalog::ToolDefinition;
@@ -12,7 +12,8 @@ use policy::ServerName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::servers::unknown_server;
+use super::extract::Parameters;
+use super::servers::known_server;
 use super::{Answer, ApiError, Data, ErrorBody};
 use crate::engine::Audited;
 use crate::http::AppState;
@@ -61,6 +62,10 @@ pub(super) struct AuditBody {
 #[serde(deny_unknown_fields)]
 struct SavedTools {
     /// The server that the tools are said to be of.
+    #[schema(
+        max_length = 64,
+        pattern = "^[A-Za-z0-9][A-Za-z0-9.-]*(_[A-Za-z0-9.-]+)*$"
+    )]
     server: String,
     /// Tools as an answer to `tools/list` has them.
     #[schema(value_type = Vec<Object>)]
@@ -114,9 +119,8 @@ struct AuditData<'a> {
 )]
 pub(super) async fn show(
     State(state): State<AppState>,
-    query: Result<Query<AuditQuery>, QueryRejection>,
+    Parameters(query): Parameters<AuditQuery>,
 ) -> Result<Response, ApiError> {
-    let Query(query) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
     answer(&state, &query, AuditBody::default())
 }
 
@@ -145,10 +149,9 @@ pub(super) async fn show(
 )]
 pub(super) async fn check(
     State(state): State<AppState>,
-    query: Result<Query<AuditQuery>, QueryRejection>,
+    Parameters(query): Parameters<AuditQuery>,
     body: Result<Json<AuditBody>, JsonRejection>,
 ) -> Result<Response, ApiError> {
-    let Query(query) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
     let Json(body) = body.map_err(|error| ApiError::bad_request(error.body_text()))?;
     answer(&state, &query, body)
 }
@@ -174,7 +177,9 @@ fn answer(state: &AppState, query: &AuditQuery, body: AuditBody) -> Result<Respo
             .audit_definitions(&definitions, manifest.as_ref())
     } else {
         let server = query.server.as_deref();
-        let server = server.map(|name| known_server(state, name)).transpose()?;
+        let server = server
+            .map(|name| known_server(&state.engine, name))
+            .transpose()?;
         state.engine.audit(server.as_ref(), manifest.as_ref())
     };
     Ok(encode(&audited, query.format, fail_on))
@@ -203,14 +208,6 @@ fn encode(audited: &Audited, format: Format, fail_on: FailOn) -> Response {
             None => ApiError::not_found("there is no tool to write a manifest of").into_response(),
         },
     }
-}
-
-fn known_server(state: &AppState, name: &str) -> Result<ServerName, ApiError> {
-    let server = name
-        .parse()
-        .ok()
-        .filter(|server| state.engine.fleet().get(server).is_some());
-    server.ok_or_else(|| unknown_server(&state.engine, name))
 }
 
 // === impl SavedTools ===

@@ -26,6 +26,7 @@ Requests whose Host or Origin is not this daemon's own are refused.";
         (name = "servers", description = "The MCP servers behind the proxy"),
         (name = "tools", description = "Finding, judging and calling their tools"),
         (name = "activity", description = "What happened"),
+        (name = "policy", description = "What other settings would make of it"),
         (name = "daemon", description = "The daemon itself"),
     ),
 )]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::extract::Segment;
+use super::parameters::OverridePath;
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
 use crate::http::AppState;
 
@@ -57,7 +58,7 @@ pub(super) async fn list(State(state): State<AppState>) -> ApiResult<Overrides> 
     put,
     path = "/api/v1/tools/{id}/override",
     tag = "tools",
-    params(("id" = String, Path, description = "server:tool, with `*` and `?`")),
+    params(OverridePath),
     request_body = OverrideBody,
     responses(
         (status = 200, description = "The override as it is now.", body = Answer<Override>),
@@ -92,7 +93,7 @@ pub(super) async fn set(
     delete,
     path = "/api/v1/tools/{id}/override",
     tag = "tools",
-    params(("id" = String, Path, description = "server:tool, with `*` and `?`, as it was set")),
+    params(OverridePath),
     responses(
         (status = 200, description = "The override is gone.", body = Answer<Override>),
         (status = 400, description = "The path is not UTF-8.", body = ErrorBody),

@@ -1,10 +1,54 @@
-//! The parameters of the activity log as the API document describes them. They exist only to be
-//! described: `activity` reads them, so that a mistake gets the same answer everywhere.
+//! Parameters as the API document describes them. They exist only to be described: those of the
+//! log are read by `activity`, and names by `policy`, so that a mistake gets the same answer
+//! everywhere.
 #![expect(dead_code, reason = "described, never made")]
 
 use activity::{GroupBy, Period, RecordType, Source, Status};
 use policy::{DataSensitivity, OperationType};
 use utoipa::IntoParams;
+
+/// A server in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct ServerPath {
+    /// The name of a server.
+    #[param(
+        max_length = 64,
+        pattern = "^[A-Za-z0-9][A-Za-z0-9.-]*(_[A-Za-z0-9.-]+)*$"
+    )]
+    name: String,
+}
+
+/// A tool in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct ToolPath {
+    /// server:tool
+    #[param(
+        pattern = "^(?=[^:]{1,64}:)[A-Za-z0-9][A-Za-z0-9.-]*(_[A-Za-z0-9.-]+)*:[^\\u0000-\\u001f\\u007f-\\u009f]{1,128}$"
+    )]
+    id: String,
+}
+
+/// The tools that an override is for.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct OverridePath {
+    /// server:tool, with `*` and `?`
+    #[param(
+        pattern = "^(?=[^:]{1,64}:)[A-Za-z0-9*?][A-Za-z0-9.*?-]*(_[A-Za-z0-9.*?-]+)*:[^\\u0000-\\u001f\\u007f-\\u009f]{1,128}$"
+    )]
+    id: String,
+}
+
+/// A record in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct RecordPath {
+    /// The id of a record, 26 letters and digits.
+    #[param(pattern = "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")]
+    id: String,
+}
 
 /// The conditions that every look at the log knows. All that are given must hold.
 #[derive(IntoParams)]

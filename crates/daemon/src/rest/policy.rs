@@ -36,6 +36,7 @@ pub(super) struct SimulateBody {
     responses(
         (status = 200, description = "What would have changed.", body = Answer<Simulation>),
         (status = 400, description = "A setting or a filter is not valid.", body = ErrorBody),
+        (status = 503, description = "The log cannot be read.", body = ErrorBody),
     ),
 )]
 pub(super) async fn simulate(

@@ -3,18 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use activity::Source;
-use axum::Json;
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use catalog::Fingerprint;
-use policy::{ServerName, ToolName};
+use policy::ToolName;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::extract::Segment;
-use super::servers::unknown_server;
+use super::extract::{BodyText, Segment};
+use super::parameters::ServerPath;
+use super::servers::known_server;
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
 use crate::engine::{Approval, QuarantineError, ServerDrift};
 use crate::http::{AppState, Principal};
@@ -24,23 +22,37 @@ use crate::http::{AppState, Principal};
 #[serde(deny_unknown_fields)]
 pub(super) struct ToolsBody {
     #[serde(default)]
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<ToolNameText>)]
     tools: Vec<ToolName>,
     /// The fingerprints of the definitions that were looked at. A tool that has changed since is
     /// not approved.
     #[serde(default)]
-    #[schema(value_type = BTreeMap<String, String>)]
+    #[schema(value_type = BTreeMap<ToolNameText, FingerprintText>)]
     seen: BTreeMap<ToolName, Fingerprint>,
 }
 
-type Body = Result<Json<ToolsBody>, JsonRejection>;
+/// The name of a tool as its server has it.
+#[derive(ToSchema)]
+#[schema(
+    min_length = 1,
+    max_length = 128,
+    pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"
+)]
+#[expect(dead_code, reason = "described, never made: `policy` reads it")]
+struct ToolNameText(String);
+
+/// What was looked at, as `GET /servers/{name}/drift` gives it.
+#[derive(ToSchema)]
+#[schema(pattern = "^[0-9a-f]{64}$")]
+#[expect(dead_code, reason = "described, never made: `catalog` reads it")]
+struct FingerprintText(String);
 
 /// Shows what waits for approval on an upstream.
 #[utoipa::path(
     get,
     path = "/api/v1/servers/{name}/drift",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "What waits.", body = Answer<ServerDrift>),
         (status = 400, description = "The path is not UTF-8.", body = ErrorBody),
@@ -51,7 +63,7 @@ pub(super) async fn show(
     State(state): State<AppState>,
     Segment(name): Segment,
 ) -> ApiResult<ServerDrift> {
-    let server = known_server(&state, &name)?;
+    let server = known_server(&state.engine, &name)?;
     Ok(Data(state.engine.drift(&server)))
 }
 
@@ -60,13 +72,14 @@ pub(super) async fn show(
     post,
     path = "/api/v1/servers/{name}/approve",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     request_body = Option<ToolsBody>,
     responses(
         (status = 200, description = "What waits now.", body = Answer<ServerDrift>),
         (status = 400, description = "The body is not valid.", body = ErrorBody),
         (status = 404, description = "There is no such server or tool.", body = ErrorBody),
         (status = 409, description = "A tool is not announced, or not as it was looked at.", body = ErrorBody),
+        (status = 413, description = "The body is too long.", body = ErrorBody),
         (status = 500, description = "The pins cannot be written; nothing was changed.", body = ErrorBody),
     ),
 )]
@@ -74,15 +87,15 @@ pub(super) async fn approve(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
     Segment(name): Segment,
-    body: Body,
+    BodyText(body): BodyText,
 ) -> ApiResult<ServerDrift> {
-    let server = known_server(&state, &name)?;
-    let body = read(body)?;
+    let server = known_server(&state.engine, &name)?;
+    let body = read(&body)?;
     let approval = Approval {
         server: &server,
         tools: &body.tools,
         seen: &body.seen,
-        source: source(principal),
+        source: principal.source(),
     };
     Ok(Data(state.engine.approve(&approval).await?))
 }
@@ -92,13 +105,14 @@ pub(super) async fn approve(
     post,
     path = "/api/v1/servers/{name}/quarantine",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     request_body = Option<ToolsBody>,
     responses(
         (status = 200, description = "What waits now.", body = Answer<ServerDrift>),
         (status = 400, description = "The body is not valid.", body = ErrorBody),
         (status = 404, description = "There is no such server or tool.", body = ErrorBody),
         (status = 409, description = "A tool is not announced, or not as it was looked at.", body = ErrorBody),
+        (status = 413, description = "The body is too long.", body = ErrorBody),
         (status = 500, description = "The pins cannot be written; nothing was changed.", body = ErrorBody),
     ),
 )]
@@ -106,39 +120,28 @@ pub(super) async fn quarantine(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
     Segment(name): Segment,
-    body: Body,
+    BodyText(body): BodyText,
 ) -> ApiResult<ServerDrift> {
-    let server = known_server(&state, &name)?;
-    let tools = read(body)?.tools;
+    let server = known_server(&state.engine, &name)?;
+    let tools = read(&body)?.tools;
     let marked = state
         .engine
-        .quarantine(&server, &tools, source(principal))
+        .quarantine(&server, &tools, principal.source())
         .await?;
     Ok(Data(marked))
 }
 
-fn read(body: Body) -> Result<ToolsBody, ApiError> {
-    match body {
-        Ok(Json(body)) => Ok(body),
-        // Without a body everything is meant.
-        Err(JsonRejection::MissingJsonContentType(_)) => Ok(ToolsBody::default()),
-        Err(error) => Err(ApiError::bad_request(error.body_text())
-            .hint("send {\"tools\": [\"name\", …]}, or {} for all of them")),
+fn read(body: &str) -> Result<ToolsBody, ApiError> {
+    // Without a body everything is meant. One that is there counts however it is labelled: what
+    // names a few tools must not be taken for all of them.
+    if body.is_empty() {
+        return Ok(ToolsBody::default());
     }
-}
-
-fn known_server(state: &AppState, name: &str) -> Result<ServerName, ApiError> {
-    let server = name.parse().ok();
-    server
-        .filter(|server| state.engine.fleet().get(server).is_some())
-        .ok_or_else(|| unknown_server(&state.engine, name))
-}
-
-fn source(principal: Principal) -> Source {
-    match principal {
-        Principal::Owner => Source::Cli,
-        Principal::KeyHolder | Principal::Anonymous => Source::Api,
-    }
+    let body: Option<ToolsBody> = serde_json::from_str(body).map_err(|error| {
+        ApiError::bad_request(format!("the body is not valid: {error}"))
+            .hint("send {\"tools\": [\"name\", …]}, or {} for all of them")
+    })?;
+    Ok(body.unwrap_or_default())
 }
 
 impl From<QuarantineError> for ApiError {

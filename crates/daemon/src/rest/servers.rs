@@ -15,6 +15,7 @@ use upstream::{State as UpstreamState, Upstream};
 use utoipa::ToSchema;
 
 use super::extract::Segment;
+use super::parameters::ServerPath;
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
 use crate::engine::Engine;
 use crate::http::AppState;
@@ -88,7 +89,7 @@ pub(super) async fn list(State(state): State<AppState>) -> ApiResult<Servers> {
     get,
     path = "/api/v1/servers/{name}",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "The server.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
@@ -108,7 +109,7 @@ pub(super) async fn show(
     post,
     path = "/api/v1/servers/{name}/restart",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "The server, which is being connected.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
@@ -139,6 +140,14 @@ pub(super) fn find(engine: &Engine, name: &str) -> Result<Arc<Upstream>, ApiErro
 fn parse_name(name: &str) -> Result<ServerName, ApiError> {
     name.parse()
         .map_err(|error: policy::ServerNameError| ApiError::bad_request(error.to_string()))
+}
+
+/// The name of a server that there is.
+pub(super) fn known_server(engine: &Engine, name: &str) -> Result<ServerName, ApiError> {
+    let server = name.parse().ok();
+    server
+        .filter(|server| engine.fleet().get(server).is_some())
+        .ok_or_else(|| unknown_server(engine, name))
 }
 
 pub(super) fn unknown_server(engine: &Engine, name: &str) -> ApiError {

@@ -1,6 +1,5 @@
 //! `/tools`: listing, searching, showing and calling tools.
 
-use activity::Source;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Extension, State};
 use mcp::RawValue;
@@ -9,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::extract::{Parameters, Segment};
-use super::servers::{find, unknown_server};
+use super::parameters::{ServerPath, ToolPath};
+use super::servers::{find, known_server, unknown_server};
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody, request_id};
 use crate::engine::{CallRequest, Caller, SearchError, SearchRequest, SearchResult, ToolView};
 use crate::http::{AppState, Principal};
@@ -54,6 +54,9 @@ pub(super) struct CallBody {
 #[expect(dead_code, reason = "described, never made: the engine reads it")]
 struct CallArguments {
     /// server:tool
+    #[schema(
+        pattern = "^(?=[^:]{1,64}:)[A-Za-z0-9][A-Za-z0-9.-]*(_[A-Za-z0-9.-]+)*:[^\\u0000-\\u001f\\u007f-\\u009f]{1,128}$"
+    )]
     name: String,
     /// The tool's own arguments.
     #[schema(value_type = Option<Object>)]
@@ -103,7 +106,7 @@ pub(super) async fn list(
     get,
     path = "/api/v1/servers/{name}/tools",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "The tools.", body = Answer<Tools>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
@@ -122,13 +125,7 @@ pub(super) async fn of_server(
 fn tools(state: &AppState, query: &ListQuery) -> ApiResult<Tools> {
     let engine = &state.engine;
     if let Some(name) = &query.server {
-        let known = engine
-            .upstreams()
-            .iter()
-            .any(|upstream| upstream.name().as_str() == name);
-        if !known {
-            return Err(unknown_server(engine, name));
-        }
+        known_server(engine, name)?;
     }
     let catalog = engine.catalog();
     let tools: Vec<_> = catalog
@@ -210,7 +207,7 @@ pub(super) async fn search(
     get,
     path = "/api/v1/tools/{id}",
     tag = "tools",
-    params(("id" = String, Path, description = "server:tool")),
+    params(ToolPath),
     responses(
         (status = 200, description = "The tool.", body = Answer<Tool>),
         (status = 400, description = "That is not server:tool.", body = ErrorBody),
@@ -264,10 +261,7 @@ pub(super) async fn call(
     })?;
     let request = CallRequest::parse(body.tool_variant, Some(&body.arguments));
     let caller = Caller {
-        source: match principal {
-            Principal::Owner => Source::Cli,
-            Principal::KeyHolder | Principal::Anonymous => Source::Api,
-        },
+        source: principal.source(),
         session_id: None,
         client_name: None,
         request_id: Some(request_id()),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::code::Code;
 use crate::escape;
 use crate::exit::Exit;
 use crate::printer::{Format, Printer};
@@ -30,7 +31,7 @@ enum Finding {
     },
     /// One cause and one command that repairs it.
     Problem {
-        code: &'static str,
+        code: Code,
         cause: String,
         fix: String,
     },
@@ -79,7 +80,7 @@ impl Report {
     pub(super) fn problem(
         &mut self,
         area: Area,
-        code: &'static str,
+        code: Code,
         subject: Option<&str>,
         cause: impl Into<String>,
         fix: impl Into<String>,
@@ -152,7 +153,7 @@ impl Check {
         let (state, detail) = match &self.finding {
             Finding::Fine { detail } => ("ok", detail),
             Finding::Skipped { why } => ("skipped", why),
-            Finding::Problem { code, cause, .. } => (*code, cause),
+            Finding::Problem { code, cause, .. } => (code.as_str(), cause),
         };
         vec![self.name().into(), state.into(), detail.clone().into()]
     }
@@ -162,7 +163,7 @@ impl Check {
         let Finding::Problem { code, fix, .. } = &self.finding else {
             return None;
         };
-        let name = escape::line(&self.name());
+        let (code, name) = (code.as_str(), escape::line(&self.name()));
         Some(format!("\n{code} ({name})\n  do: {}\n", escape::line(fix)))
     }
 
@@ -182,7 +183,7 @@ impl Check {
             }
             Finding::Problem { code, cause, fix } => {
                 value["status"] = "problem".into();
-                value["code"] = (*code).into();
+                value["code"] = code.as_str().into();
                 value["cause"] = cause.as_str().into();
                 value["fix"] = fix.as_str().into();
             }
@@ -200,4 +201,10 @@ pub(super) fn quoted(path: &std::path::Path) -> String {
     } else {
         format!("'{}'", text.replace('\'', "'\\''"))
     }
+}
+
+/// The command that makes room where something else is in the way, and loses nothing.
+pub(super) fn move_away(path: &std::path::Path) -> String {
+    let path = quoted(path);
+    format!("mv {path} {path}.old")
 }

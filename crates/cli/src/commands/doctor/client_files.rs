@@ -4,6 +4,7 @@ use clients::{Client, Permissions, Places, SERVER_NAME};
 use config::{Config, Transport};
 
 use super::check::{Area, Report, quoted};
+use super::code::Code;
 use crate::commands::connect::{client_failure, places};
 use crate::exit::Failure;
 
@@ -18,14 +19,12 @@ pub(super) fn check(config: &Config, report: &mut Report) -> Result<(), Failure>
             }
             Ok(_) => {}
             Err(error) => {
-                let failure = client_failure(&error);
-                let why = failure.why.unwrap_or_default();
                 let file = quoted(&client.main_file(&places));
                 let fix = format!("${{EDITOR:-vi}} {file}");
-                let cause = format!("{}: {why}", failure.what);
+                let cause = client_failure(&error).one_line();
                 report.problem(
                     Area::Client,
-                    "CLIENT_FILE_BROKEN",
+                    Code::ClientFileBroken,
                     Some(client.as_str()),
                     cause,
                     fix,
@@ -50,7 +49,7 @@ fn check_connected(
     if found.changes_silently() {
         let cause = "it runs tools that change or delete without asking".to_owned();
         let fix = format!("mcpproxy connect {client} --approve read");
-        report.problem(Area::Client, "CLIENT_CHANGES_UNASKED", name, cause, fix);
+        report.problem(Area::Client, Code::ClientChangesUnasked, name, cause, fix);
     }
     match wrong_door(client, config, places) {
         Some((code, cause, fix)) => report.problem(Area::Client, code, name, cause, fix),
@@ -60,11 +59,7 @@ fn check_connected(
 }
 
 /// An entry that leads somewhere else.
-fn wrong_door(
-    client: Client,
-    config: &Config,
-    places: &Places,
-) -> Option<(&'static str, String, String)> {
+fn wrong_door(client: Client, config: &Config, places: &Places) -> Option<(Code, String, String)> {
     let survey = clients::survey([client], places);
     let entry = survey
         .found
@@ -80,7 +75,7 @@ fn wrong_door(
                     config.listen
                 );
                 (
-                    "CLIENT_ADDRESS",
+                    Code::ClientAddress,
                     cause,
                     format!("mcpproxy connect {client}"),
                 )
@@ -92,7 +87,7 @@ fn wrong_door(
             missing.then(|| {
                 let cause = format!("the program {command} is gone");
                 (
-                    "CLIENT_COMMAND_GONE",
+                    Code::ClientCommandGone,
                     cause,
                     format!("mcpproxy connect {client} --stdio"),
                 )

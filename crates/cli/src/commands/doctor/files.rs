@@ -8,7 +8,8 @@ use std::path::Path;
 use config::{Config, Settings};
 use rustix::fs::{Access, access, statvfs};
 
-use super::check::{Area, Report, quoted};
+use super::check::{Area, Report, move_away, quoted};
+use super::code::Code;
 
 /// Less than this is soon nothing, and a full disk stops every call that may change something.
 const LOW_DISK_MB: u64 = 100;
@@ -32,7 +33,7 @@ pub(super) fn check_config(settings: &Settings, report: &mut Report) -> Option<C
             for warning in &loaded.warnings {
                 report.problem(
                     Area::Config,
-                    "CONFIG_WARNING",
+                    Code::ConfigWarning,
                     None,
                     warning.to_string(),
                     edit.clone(),
@@ -41,7 +42,7 @@ pub(super) fn check_config(settings: &Settings, report: &mut Report) -> Option<C
             if let Some(mode) = open_to_others(file) {
                 let cause = format!("{} may hold secrets and has mode {mode:o}", file.display());
                 let fix = format!("chmod 600 {}", quoted(file));
-                report.problem(Area::Config, "CONFIG_MODE", None, cause, fix);
+                report.problem(Area::Config, Code::ConfigMode, None, cause, fix);
             }
             if report.is_fine(Area::Config) {
                 let servers = loaded.config.mcp_servers.len();
@@ -59,59 +60,91 @@ pub(super) fn check_config(settings: &Settings, report: &mut Report) -> Option<C
         }
         Err(error) => {
             let cause = format!("{}: {}", error.what(), error.why());
-            report.problem(Area::Config, "CONFIG_INVALID", None, cause, edit);
+            report.problem(Area::Config, Code::ConfigInvalid, None, cause, edit);
             None
         }
     }
 }
 
-pub(super) fn check_data_dir(data_dir: &Path, report: &mut Report) {
-    let found = match fs::metadata(data_dir) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            report.fine(
-                Area::DataDir,
-                None,
-                "there is none yet; it is made when it is needed",
-            );
-            return;
-        }
-        Err(error) => {
-            let parent = data_dir.parent().unwrap_or(data_dir);
-            let fix = format!("ls -ld {}", quoted(parent));
-            report.problem(
-                Area::DataDir,
-                "DATA_DIR_UNUSABLE",
-                None,
-                error.to_string(),
-                fix,
-            );
-            return;
-        }
-    };
+/// Whether the data directory can be used, or made where there is none.
+pub(super) fn check_data_dir(data_dir: &Path, report: &mut Report) -> bool {
     let shown = data_dir.display();
-    if !found.is_dir()
-        || access(
-            data_dir,
-            Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK,
-        )
-        .is_err()
-    {
-        let cause = format!("{shown} is not a directory that this user can write to");
-        let fix = format!("sudo chown -R \"$USER\" {}", quoted(data_dir));
-        report.problem(Area::DataDir, "DATA_DIR_UNUSABLE", None, cause, fix);
-        return;
+    let (cause, fix) = match fs::metadata(data_dir) {
+        Ok(found) if !found.is_dir() => {
+            (format!("{shown} is not a directory"), move_away(data_dir))
+        }
+        Ok(_) => match can_write(data_dir) {
+            Ok(()) => {
+                check_modes(data_dir, report);
+                return true;
+            }
+            Err(error) => (
+                format!("{shown} cannot be written: {error}"),
+                format!("sudo chown -R \"$USER\" {}", quoted(data_dir)),
+            ),
+        },
+        Err(error) => match why_not_made(data_dir, &error) {
+            None => {
+                let detail = "there is none yet; it is made when it is needed";
+                report.fine(Area::DataDir, None, detail);
+                return true;
+            }
+            Some(problem) => problem,
+        },
+    };
+    report.problem(Area::DataDir, Code::DataDirUnusable, None, cause, fix);
+    false
+}
+
+/// Why a directory that is not there cannot be made, and what helps.
+fn why_not_made(data_dir: &Path, error: &io::Error) -> Option<(String, String)> {
+    let shown = data_dir.display();
+    // A link that leads nowhere is not there and in the way all the same.
+    let mut ancestors = data_dir.ancestors();
+    let nearest = ancestors.find(|path| fs::symlink_metadata(path).is_ok())?;
+    match fs::metadata(nearest) {
+        Ok(found) if found.is_dir() => {
+            let denied = can_write(nearest).err()?;
+            let cause = format!("{shown} cannot be made in {}: {denied}", nearest.display());
+            let fix = format!("sudo install -d -m 700 -o \"$USER\" {}", quoted(data_dir));
+            Some((cause, fix))
+        }
+        Ok(_) => {
+            let cause = format!("{} is not a directory", nearest.display());
+            Some((cause, move_away(nearest)))
+        }
+        Err(_) if nearest.is_symlink() => {
+            let cause = format!("{} is a link that leads nowhere", nearest.display());
+            Some((cause, move_away(nearest)))
+        }
+        Err(_) => {
+            let cause = format!("{shown} cannot be looked at: {error}");
+            Some((cause, format!("ls -ld {}", quoted(nearest))))
+        }
     }
+}
+
+fn can_write(folder: &Path) -> rustix::io::Result<()> {
+    access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
+}
+
+fn check_modes(data_dir: &Path, report: &mut Report) {
+    let shown = data_dir.display();
     if let Some(mode) = open_to_others(data_dir) {
         let cause = format!("{shown} is open to others, mode {mode:o}");
         let fix = format!("chmod 700 {}", quoted(data_dir));
-        report.problem(Area::DataDir, "DATA_DIR_MODE", None, cause, fix);
+        report.problem(Area::DataDir, Code::DataDirMode, None, cause, fix);
     }
     let key = data_dir.join(KEY_FILE);
     if let Some(mode) = open_to_others(&key) {
         let cause = format!("{} is a secret and has mode {mode:o}", key.display());
         let fix = format!("chmod 600 {}", quoted(&key));
-        report.problem(Area::DataDir, "KEY_FILE_MODE", None, cause, fix);
+        report.problem(Area::DataDir, Code::KeyFileMode, None, cause, fix);
+    }
+    if fs::read_to_string(&key).is_ok_and(|text| text.trim().is_empty()) {
+        let cause = format!("{} has no key in it", key.display());
+        let fix = format!("rm {}", quoted(&key));
+        report.problem(Area::DataDir, Code::KeyFileEmpty, None, cause, fix);
     }
     if report.is_fine(Area::DataDir) {
         report.fine(Area::DataDir, None, shown.to_string());
@@ -120,20 +153,18 @@ pub(super) fn check_data_dir(data_dir: &Path, report: &mut Report) {
 
 pub(super) fn check_disk(data_dir: &Path, report: &mut Report) {
     let existing = data_dir.ancestors().find(|folder| folder.exists());
-    let Some(Ok(disk)) = existing.map(statvfs) else {
+    let disk = existing.and_then(|folder| Some((folder, statvfs(folder).ok()?)));
+    // What is no disk has no blocks.
+    let Some((folder, disk)) = disk.filter(|(_, disk)| disk.f_blocks > 0) else {
         report.skipped(Area::Disk, "its size is not known");
         return;
     };
     let free_mb = disk.f_bavail.saturating_mul(disk.f_frsize) / (1024 * 1024);
     if free_mb < LOW_DISK_MB {
         let cause = format!("{free_mb} MiB are left for {}", data_dir.display());
-        report.problem(
-            Area::Disk,
-            "DISK_LOW",
-            None,
-            cause,
-            format!("du -ah {} | sort -h | tail", quoted(data_dir)),
-        );
+        // Who fills a disk need not be in our directory.
+        let fix = format!("df -h {}", quoted(folder));
+        report.problem(Area::Disk, Code::DiskLow, None, cause, fix);
     } else {
         report.fine(Area::Disk, None, format!("{free_mb} MiB free"));
     }

@@ -52,14 +52,7 @@ fn print_table(read: &[Read], printer: &Printer) {
         let notes = match found {
             Ok(found) if found.connected => notes(*client, found),
             Ok(_) => Vec::new(),
-            Err(error) => {
-                let failure = client_failure(error);
-                vec![format!(
-                    "{}: {}",
-                    failure.what,
-                    failure.why.unwrap_or_default()
-                )]
-            }
+            Err(error) => vec![client_failure(error).one_line()],
         };
         for note in notes {
             printer.note(&escape::line(&format!("{client}: {note}")));

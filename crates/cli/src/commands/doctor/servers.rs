@@ -1,27 +1,30 @@
 //! Each upstream: its variables, its command, and whether it answers.
 
 use std::path::Path;
+use std::time::Duration;
 
 use config::{Config, ServerConfig, Transport};
 use rustix::fs::{Access, access};
 
 use super::check::{Area, Report};
+use super::code::Code;
 use crate::api::Api;
 use crate::commands::parse;
+use crate::exit::Failure;
 
-pub(super) async fn check(api: &Api, config: &Config, report: &mut Report) {
+/// How long the daemon may take to tell about its servers.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) async fn check(api: &Api, config: &Config, restart: &str, report: &mut Report) {
     let answer = async { parse(&api.get("/servers").await?) };
-    let answer = match answer.await {
+    let answer = match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(answer) => answer.map_err(Failure::one_line),
+        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+    };
+    let answer = match answer {
         Ok(answer) => answer,
-        Err(failure) => {
-            let cause = failure.why.unwrap_or(failure.what);
-            report.problem(
-                Area::Server,
-                "SERVERS_UNKNOWN",
-                None,
-                cause,
-                "mcpproxy serve",
-            );
+        Err(cause) => {
+            report.problem(Area::Server, Code::ServersUnknown, None, cause, restart);
             return;
         }
     };
@@ -52,7 +55,7 @@ pub(super) async fn check(api: &Api, config: &Config, report: &mut Report) {
             let fix = format!("mcpproxy upstream restart {name}");
             report.problem(
                 Area::Server,
-                "SERVER_FAILED",
+                Code::ServerFailed,
                 Some(name),
                 cause.join(": "),
                 fix,
@@ -62,11 +65,11 @@ pub(super) async fn check(api: &Api, config: &Config, report: &mut Report) {
 }
 
 /// What can be seen without asking the server.
-fn obvious(server: &ServerConfig) -> Option<(&'static str, String, String)> {
+fn obvious(server: &ServerConfig) -> Option<(Code, String, String)> {
     let environment = |name: &str| std::env::var(name).ok();
     if let Err(error) = server.resolve(&environment) {
         let fix = "${EDITOR:-vi} \"$(mcpproxy config path)\"".to_owned();
-        return Some(("SERVER_VARIABLE_MISSING", error.to_string(), fix));
+        return Some((Code::ServerVariableMissing, error.to_string(), fix));
     }
     let Transport::Stdio { command, .. } = &server.transport else {
         return None;
@@ -77,7 +80,7 @@ fn obvious(server: &ServerConfig) -> Option<(&'static str, String, String)> {
     }
     let cause = format!("`{command}` is not a program that can be run");
     let fix = format!("mcpproxy upstream disable {}", server.name);
-    Some(("SERVER_COMMAND_MISSING", cause, fix))
+    Some((Code::ServerCommandMissing, cause, fix))
 }
 
 fn is_runnable(command: &str) -> bool {

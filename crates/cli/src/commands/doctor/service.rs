@@ -1,4 +1,4 @@
-//! The daemon, if it runs: its socket, its port, its log, and the clock they go by.
+//! The daemon, if it runs: its socket and its port.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -7,113 +7,106 @@ use std::time::Duration;
 
 use config::{Config, Settings};
 use daemon::DataDir;
-use jiff::{SignedDuration, Timestamp};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::{TcpListener, UnixStream};
 
 use super::check::{Area, Report, quoted};
-use crate::api::Api;
+use super::code::Code;
+use crate::api::{self, Api};
 use crate::commands::parse;
+use crate::exit::Failure;
 
 /// How long the daemon may take to let somebody in.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Records of the near future are clocks that are set; of the far future, clocks that were wrong.
-const TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
+/// What became of the look for a daemon.
+#[derive(Debug)]
+pub(super) enum Service {
+    Absent,
+    /// It has the socket and does not answer there.
+    Silent,
+    Answers {
+        /// Where it listens, if it says so.
+        listen: Option<SocketAddr>,
+        /// The command that puts another one in its place.
+        restart: String,
+    },
+}
 
-/// This program did not exist before.
-const EARLIEST: &str = "2025-06-01T00:00:00Z";
-
-/// Says where the daemon listens, if one runs.
-pub(super) async fn check(
-    settings: &Settings,
-    config: &Config,
-    report: &mut Report,
-) -> Option<SocketAddr> {
+pub(super) async fn check(settings: &Settings, config: &Config, report: &mut Report) -> Service {
     let socket = DataDir::socket(&settings.data_dir(config));
-    let running = UnixStream::connect(&socket).await.is_ok();
-    check_socket(&socket, running, report);
-    check_clock(report);
-    if running {
-        let address = check_running(settings, report).await;
-        return Some(address.unwrap_or(config.listen));
-    }
-    check_free(config.listen, report).await;
-    None
-}
-
-fn check_socket(socket: &Path, running: bool, report: &mut Report) {
-    let found = std::fs::symlink_metadata(socket);
-    match (running, found) {
-        (false, Err(_)) => report.fine(Area::Socket, None, "no daemon is running"),
-        (false, Ok(_)) => {
-            let cause = format!("{} is there and nobody listens", socket.display());
-            report.problem(
-                Area::Socket,
-                "SOCKET_STALE",
-                None,
-                cause,
-                format!("rm {}", quoted(socket)),
-            );
-        }
-        (true, found) => {
-            let mode = found.map_or(0, |found| found.permissions().mode() & 0o777);
-            if mode & 0o077 != 0 {
-                let cause = format!("{} is open to others, mode {mode:o}", socket.display());
-                report.problem(
-                    Area::Socket,
-                    "SOCKET_MODE",
-                    None,
-                    cause,
-                    format!("chmod 600 {}", quoted(socket)),
-                );
-            } else {
-                report.fine(Area::Socket, None, socket.display().to_string());
-            }
-        }
+    let Ok(stream) = UnixStream::connect(&socket).await else {
+        check_leftover(&socket, report);
+        check_free(config.listen, report).await;
+        return Service::Absent;
+    };
+    check_socket(&socket, report);
+    // A daemon that hangs is deaf to anything gentler, and loses nothing that is recorded.
+    let restart = match stream.peer_cred().ok().and_then(|peer| peer.pid()) {
+        Some(pid) => format!("kill -9 {pid}; mcpproxy serve"),
+        None => "mcpproxy serve".to_owned(),
+    };
+    match check_running(settings, &restart, report).await {
+        Some(listen) => Service::Answers {
+            listen: listen.parse().ok(),
+            restart,
+        },
+        None => Service::Silent,
     }
 }
 
-/// A daemon that runs has to answer on both of its doors.
-async fn check_running(settings: &Settings, report: &mut Report) -> Option<SocketAddr> {
+/// Without a daemon there should be no socket either.
+fn check_leftover(socket: &Path, report: &mut Report) {
+    if std::fs::symlink_metadata(socket).is_err() {
+        report.fine(Area::Socket, None, "no daemon is running");
+        return;
+    }
+    let cause = format!("{} is there and nobody listens", socket.display());
+    let fix = format!("rm {}", quoted(socket));
+    report.problem(Area::Socket, Code::SocketStale, None, cause, fix);
+}
+
+fn check_socket(socket: &Path, report: &mut Report) {
+    let found = std::fs::metadata(socket);
+    let mode = found.map_or(0, |found| found.permissions().mode() & 0o777);
+    if mode & 0o077 != 0 {
+        let cause = format!("{} is open to others, mode {mode:o}", socket.display());
+        let fix = format!("chmod 600 {}", quoted(socket));
+        report.problem(Area::Socket, Code::SocketMode, None, cause, fix);
+    } else {
+        report.fine(Area::Socket, None, socket.display().to_string());
+    }
+}
+
+/// A daemon that runs has to answer on both of its doors. Says where it listens, if it answers.
+async fn check_running(settings: &Settings, restart: &str, report: &mut Report) -> Option<String> {
     let status = async {
         let api = Api::daemon(settings).await?;
         parse(&api.get("/status").await?)
     };
     let status = match tokio::time::timeout(PATIENCE, status).await {
-        Ok(answer) => answer.map_err(|failure| failure.why.unwrap_or(failure.what)),
+        Ok(answer) => answer.map_err(Failure::one_line),
         Err(_) => Err("the daemon takes connections and does not answer".to_owned()),
     };
     let status = match status {
         Ok(status) => status,
         Err(cause) => {
-            report.problem(
-                Area::Port,
-                "DAEMON_UNRESPONSIVE",
-                None,
-                cause,
-                "mcpproxy serve",
-            );
+            report.problem(Area::Port, Code::DaemonUnresponsive, None, cause, restart);
             return None;
         }
     };
     let listen = status["listen"].as_str().unwrap_or_default();
-    let reached = tokio::time::timeout(PATIENCE, TcpStream::connect(listen)).await;
-    if let Ok(Ok(_)) = reached {
+    let reached = tokio::time::timeout(PATIENCE, api::is_healthy(listen)).await;
+    if let Ok(true) = reached {
         let version = status["version"].as_str().unwrap_or_default();
         let pid = &status["pid"];
         let detail = format!("http://{listen}/mcp, process {pid}, version {version}");
         report.fine(Area::Port, None, detail);
     } else {
-        let cause = format!("nothing answers on {listen} although the daemon runs");
-        report.problem(
-            Area::Port,
-            "PORT_UNREACHABLE",
-            None,
-            cause,
-            format!("curl -v http://{listen}/healthz"),
-        );
+        let cause = format!("the daemon does not answer on {listen} although it runs");
+        let fix = format!("curl -v http://{listen}/healthz");
+        report.problem(Area::Port, Code::PortUnreachable, None, cause, fix);
     }
-    listen.parse().ok()
+    Some(listen.to_owned())
 }
 
 /// Without a daemon, the port has to be free for one.
@@ -130,84 +123,11 @@ async fn check_free(listen: SocketAddr, report: &mut Report) {
                 .unwrap_or(other);
             report.problem(
                 Area::Port,
-                "PORT_IN_USE",
+                Code::PortInUse,
                 None,
                 cause,
                 format!("mcpproxy serve --listen {free}"),
             );
         }
-    }
-}
-
-fn check_clock(report: &mut Report) {
-    let now = Timestamp::now();
-    let wrong = EARLIEST
-        .parse()
-        .is_ok_and(|earliest: Timestamp| now < earliest);
-    if wrong {
-        let cause = format!("it is not {now}");
-        report.problem(
-            Area::Clock,
-            "CLOCK_WRONG",
-            None,
-            cause,
-            "sudo timedatectl set-ntp true",
-        );
-    } else {
-        report.fine(
-            Area::Clock,
-            None,
-            now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        );
-    }
-}
-
-/// Whether the log is as it was written, and not from the future.
-pub(super) async fn check_store(api: &Api, report: &mut Report) {
-    let verify = async { parse(&api.get("/activity/verify").await?) };
-    match verify.await {
-        Ok(found) if found["valid"] == true => {
-            let detail = format!("{} records hold", found["records"]);
-            report.fine(Area::Store, None, detail);
-        }
-        Ok(found) => {
-            let cause = match found["broken"]["id"].as_str() {
-                Some(id) => format!("the chain of records breaks at {id}"),
-                None => "the chain of records breaks".to_owned(),
-            };
-            report.problem(
-                Area::Store,
-                "STORE_TAMPERED",
-                None,
-                cause,
-                "mcpproxy activity verify",
-            );
-        }
-        Err(failure) => {
-            let cause = failure.why.unwrap_or(failure.what);
-            report.problem(
-                Area::Store,
-                "STORE_UNREADABLE",
-                None,
-                cause,
-                "mcpproxy activity verify",
-            );
-        }
-    }
-    let newest = async { parse(&api.get("/activity?limit=1").await?) };
-    if let Ok(page) = newest.await
-        && let Some(Ok(newest)) = page["activities"][0]["timestamp"]
-            .as_str()
-            .map(str::parse::<Timestamp>)
-        && newest.duration_since(Timestamp::now()) > TOLERANCE
-    {
-        let cause = format!("the newest record is of {newest}, which is yet to come");
-        report.problem(
-            Area::Clock,
-            "CLOCK_BEHIND",
-            None,
-            cause,
-            "sudo timedatectl set-ntp true",
-        );
     }
 }

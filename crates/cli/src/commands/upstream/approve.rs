@@ -3,7 +3,8 @@
 use config::Settings;
 use serde_json::{Map, Value, json};
 
-use super::diff::{path, print, tools, waiting};
+use super::diff::{print, tools, waiting};
+use super::path;
 use crate::api::{Api, Needs};
 use crate::args::ToolSelection;
 use crate::commands::parse;
@@ -33,7 +34,8 @@ async fn approve(selection: &ToolSelection, api: &Api, printer: &Printer) -> Out
         })
         .collect();
     let body = json!({"tools": selection.tools, "seen": seen});
-    let approved = parse(&api.post(&path(&selection.server, "approve"), &body).await?)?;
+    let path = format!("{}/approve", path(&selection.server));
+    let approved = parse(&api.post(&path, &body).await?)?;
     if printer.format != Format::Table {
         printer.data(&approved, Some("tools"));
         return Ok(Exit::Ok);

@@ -2,8 +2,8 @@
 
 use config::Settings;
 use serde_json::Value;
-use url::form_urlencoded;
 
+use super::path;
 use crate::api::{Api, Needs};
 use crate::args::ToolSelection;
 use crate::commands::parse;
@@ -42,7 +42,10 @@ pub(super) async fn run(
 
 /// What waits for approval, of the tools that are meant.
 pub(super) async fn waiting(selection: &ToolSelection, api: &Api) -> Result<Value, Failure> {
-    let mut found = parse(&api.get(&path(&selection.server, "drift")).await?)?;
+    let mut found = parse(
+        &api.get(&format!("{}/drift", path(&selection.server)))
+            .await?,
+    )?;
     if let (false, Some(tools)) = (selection.tools.is_empty(), found["tools"].as_array_mut()) {
         let meant = |tool: &Value| {
             let name = tool["name"].as_str();
@@ -54,11 +57,6 @@ pub(super) async fn waiting(selection: &ToolSelection, api: &Api) -> Result<Valu
         tools.retain(meant);
     }
     Ok(found)
-}
-
-pub(super) fn path(server: &str, what: &str) -> String {
-    let encoded: String = form_urlencoded::byte_serialize(server.as_bytes()).collect();
-    format!("/servers/{}/{what}", encoded.replace('+', "%20"))
 }
 
 pub(super) fn tools(drift: &Value) -> impl Iterator<Item = &Value> {

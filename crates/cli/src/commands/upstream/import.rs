@@ -32,9 +32,8 @@ pub(super) fn run(args: &ImportArgs, settings: &Settings, printer: &Printer) -> 
     };
     let survey = clients::survey(from, &places()?);
     for (client, error) in &survey.failures {
-        let failure = client_failure(error);
-        let why = failure.why.unwrap_or_default();
-        let text = format!("warning: {}: {}: {why}", client.title(), failure.what);
+        let cause = client_failure(error).one_line();
+        let text = format!("warning: {}: {cause}", client.title());
         printer.note(&escape::line(&text));
     }
     let mut candidates = clients::select(survey, &config.mcp_servers, &own);

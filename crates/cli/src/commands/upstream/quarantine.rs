@@ -3,7 +3,7 @@
 use config::Settings;
 use serde_json::json;
 
-use super::diff::path;
+use super::path;
 use crate::api::{Api, Needs};
 use crate::args::ToolSelection;
 use crate::commands::parse;
@@ -19,7 +19,7 @@ pub(super) async fn run(
     let api = Api::reach(settings, Needs::Server(&selection.server)).await?;
     let body = json!({"tools": selection.tools});
     let answer = api
-        .post(&path(&selection.server, "quarantine"), &body)
+        .post(&format!("{}/quarantine", path(&selection.server)), &body)
         .await;
     api.close().await;
     let marked = parse(&answer?)?;

@@ -29,8 +29,10 @@ pub(super) async fn try_out(engine: &Engine, server: ServerConfig) -> ApiResult<
         .fleet()
         .try_out(server, Instant::now() + PATIENCE)
         .await;
+    // Nothing is wrong with this daemon: what was sent describes a server that is not there.
     let failed = |message: String, advice: &str| {
-        ApiError::new(StatusCode::BAD_GATEWAY, "SERVER_UNAVAILABLE", message).hint(advice)
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        ApiError::new(status, "SERVER_UNAVAILABLE", message).hint(advice)
     };
     if let Some(failure) = status.state.failure() {
         let message = format!("'{name}' cannot be connected: {}", failure.message);

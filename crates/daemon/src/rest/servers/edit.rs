@@ -15,6 +15,7 @@ use super::{Server, find, parse_name, unknown_server};
 use crate::engine::check_object;
 use crate::http::{AppState, Principal};
 use crate::rest::extract::{BodyText, Parameters, Segment};
+use crate::rest::parameters::ServerPath;
 use crate::rest::{Answer, ApiError, ApiResult, Data, ErrorBody};
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -48,7 +49,7 @@ pub(in crate::rest) struct Removed {
         (status = 403, description = "A program cannot be added over TCP.", body = ErrorBody),
         (status = 409, description = "There is one of that name, or the config file is not valid.", body = ErrorBody),
         (status = 413, description = "The body is too long.", body = ErrorBody),
-        (status = 502, description = "With `dry_run`: the server cannot be connected.", body = ErrorBody),
+        (status = 422, description = "With `dry_run`: the server cannot be connected.", body = ErrorBody),
         (status = 503, description = "The file is changed, and the daemon is slow to follow.", body = ErrorBody),
     ),
 )]
@@ -94,7 +95,7 @@ pub(in crate::rest) async fn create(
     patch,
     path = "/api/v1/servers/{name}",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     request_body(content = ServerPatch, content_type = "application/merge-patch+json"),
     responses(
         (status = 200, description = "The server as it is now.", body = Answer<Server>),
@@ -133,7 +134,7 @@ pub(in crate::rest) async fn change(
     post,
     path = "/api/v1/servers/{name}/enable",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "The server, which is being connected.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
@@ -154,7 +155,7 @@ pub(in crate::rest) async fn enable(
     post,
     path = "/api/v1/servers/{name}/disable",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "The server, which is off.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
@@ -175,7 +176,7 @@ pub(in crate::rest) async fn disable(
     delete,
     path = "/api/v1/servers/{name}",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server")),
+    params(ServerPath),
     responses(
         (status = 200, description = "The server is gone.", body = Answer<Removed>),
         (status = 400, description = "That is not a name.", body = ErrorBody),

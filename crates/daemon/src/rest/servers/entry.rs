@@ -23,24 +23,28 @@ pub(in crate::rest) enum ServerEntry {
 #[serde(deny_unknown_fields)]
 pub(in crate::rest) struct ProgramEntry {
     /// Unique among all servers.
-    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_.-]+$")]
+    #[schema(
+        min_length = 1,
+        max_length = 64,
+        pattern = "^[A-Za-z0-9][A-Za-z0-9.-]*(_[A-Za-z0-9.-]+)*$"
+    )]
     name: String,
     #[schema(min_length = 1)]
     command: String,
     args: Option<Vec<String>>,
     /// Added to a small set of inherited variables. `${env:NAME}` is replaced by the variable.
-    env: Option<BTreeMap<String, String>>,
+    env: Option<BTreeMap<VariableNameText, String>>,
     #[schema(min_length = 1)]
     working_dir: Option<String>,
     enabled: Option<bool>,
     /// Seconds that one call may take, or a text such as "2m".
-    #[schema(exclusive_minimum = 0, maximum = 86_400)]
+    #[schema(minimum = 0.001, maximum = 86_400)]
     timeout: Option<f64>,
     /// How many calls may be under way at once.
     #[schema(minimum = 1, maximum = 10_000)]
     max_concurrency: Option<u32>,
     /// Seconds after which the tools are listed again, or a text such as "10m".
-    #[schema(exclusive_minimum = 0, maximum = 86_400)]
+    #[schema(minimum = 0.001, maximum = 86_400)]
     refresh_interval: Option<f64>,
     /// What becomes of a tool that changes; `log` unless given.
     trust: Option<Trust>,
@@ -51,7 +55,11 @@ pub(in crate::rest) struct ProgramEntry {
 #[serde(deny_unknown_fields)]
 pub(in crate::rest) struct AddressEntry {
     /// Unique among all servers.
-    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_.-]+$")]
+    #[schema(
+        min_length = 1,
+        max_length = 64,
+        pattern = "^[A-Za-z0-9][A-Za-z0-9.-]*(_[A-Za-z0-9.-]+)*$"
+    )]
     name: String,
     /// http:// or https://. `${env:NAME}` is replaced by the variable.
     #[schema(pattern = "^https?://[^ ]+$")]
@@ -61,20 +69,30 @@ pub(in crate::rest) struct AddressEntry {
     #[schema(pattern = "^(http|streamable-http|sse)$")]
     kind: Option<String>,
     /// Sent with every request. `${env:NAME}` is replaced by the variable.
-    headers: Option<BTreeMap<String, String>>,
+    headers: Option<BTreeMap<HeaderNameText, String>>,
     enabled: Option<bool>,
     /// Seconds that one call may take, or a text such as "2m".
-    #[schema(exclusive_minimum = 0, maximum = 86_400)]
+    #[schema(minimum = 0.001, maximum = 86_400)]
     timeout: Option<f64>,
     /// How many calls may be under way at once.
     #[schema(minimum = 1, maximum = 10_000)]
     max_concurrency: Option<u32>,
     /// Seconds after which the tools are listed again, or a text such as "10m".
-    #[schema(exclusive_minimum = 0, maximum = 86_400)]
+    #[schema(minimum = 0.001, maximum = 86_400)]
     refresh_interval: Option<f64>,
     /// What becomes of a tool that changes; `log` unless given.
     trust: Option<Trust>,
 }
+
+/// The name of an environment variable.
+#[derive(ToSchema)]
+#[schema(pattern = "^[^=\\u0000-\\u001f\\u007f-\\u009f]+$")]
+pub(in crate::rest) struct VariableNameText(String);
+
+/// The name of an HTTP header.
+#[derive(ToSchema)]
+#[schema(pattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
+pub(in crate::rest) struct HeaderNameText(String);
 
 /// Changes to a server, as a JSON merge patch: what is `null` is removed, the rest is set.
 #[derive(ToSchema)]
@@ -83,7 +101,7 @@ pub(in crate::rest) struct ServerPatch {
     #[schema(min_length = 1)]
     command: Option<String>,
     args: Option<Vec<String>>,
-    env: Option<BTreeMap<String, Option<String>>>,
+    env: Option<BTreeMap<VariableNameText, Option<String>>>,
     #[schema(min_length = 1)]
     working_dir: Option<String>,
     #[schema(pattern = "^https?://[^ ]+$")]
@@ -91,13 +109,13 @@ pub(in crate::rest) struct ServerPatch {
     #[serde(rename = "type")]
     #[schema(pattern = "^(stdio|http|streamable-http|sse)$")]
     kind: Option<String>,
-    headers: Option<BTreeMap<String, Option<String>>>,
+    headers: Option<BTreeMap<HeaderNameText, Option<String>>>,
     enabled: Option<bool>,
-    #[schema(exclusive_minimum = 0, maximum = 86_400)]
+    #[schema(minimum = 0.001, maximum = 86_400)]
     timeout: Option<f64>,
     #[schema(minimum = 1, maximum = 10_000)]
     max_concurrency: Option<u32>,
-    #[schema(exclusive_minimum = 0, maximum = 86_400)]
+    #[schema(minimum = 0.001, maximum = 86_400)]
     refresh_interval: Option<f64>,
     trust: Option<Trust>,
 }

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::find;
 use crate::http::AppState;
 use crate::rest::extract::{Parameters, Segment};
+use crate::rest::parameters::ServerPath;
 use crate::rest::{Answer, ApiError, ApiResult, Data, ErrorBody};
 
 const DEFAULT_LINES: usize = 100;
@@ -38,7 +39,7 @@ pub(in crate::rest) struct Logs {
     get,
     path = "/api/v1/servers/{name}/logs",
     tag = "servers",
-    params(("name" = String, Path, description = "The name of a server"), LogQuery),
+    params(ServerPath, LogQuery),
     responses(
         (status = 200, description = "The lines.", body = Answer<Logs>),
         (status = 400, description = "A parameter is not understood.", body = ErrorBody),
