@@ -25,16 +25,23 @@ pub(crate) async fn run(
         UpstreamCommand::Import(args) => import::run(&args, settings, printer),
         UpstreamCommand::List => list::run(settings, printer).await,
         UpstreamCommand::Add(args) => add::run(&args, settings, printer).await,
-        UpstreamCommand::Remove { name } => manage::remove(&name, settings, printer).await,
-        UpstreamCommand::Enable { name } => manage::switch(&name, true, settings, printer).await,
-        UpstreamCommand::Disable { name } => manage::switch(&name, false, settings, printer).await,
-        UpstreamCommand::Restart { name } => manage::restart(&name, settings, printer).await,
+        UpstreamCommand::Remove(server) => manage::remove(&server.name, settings, printer).await,
+        UpstreamCommand::Enable(server) => {
+            manage::switch(&server.name, true, settings, printer).await
+        }
+        UpstreamCommand::Disable(server) => {
+            manage::switch(&server.name, false, settings, printer).await
+        }
+        UpstreamCommand::Restart(server) => manage::restart(&server.name, settings, printer).await,
         UpstreamCommand::Logs {
-            name,
+            server,
             lines,
             follow,
         } => {
-            let what = logs::What { name: &name, lines };
+            let what = logs::What {
+                name: &server.name,
+                lines,
+            };
             logs::run(&what, follow, settings, printer).await
         }
         UpstreamCommand::Diff(selection) => diff::run(&selection, settings, printer).await,
