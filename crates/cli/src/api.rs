@@ -1,6 +1,7 @@
 //! How commands reach the product: through the daemon's socket, or, where no daemon runs, through
 //! the same routes in this very process.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -108,10 +109,17 @@ impl Api {
         match UnixStream::connect(&socket).await {
             Ok(_) => Ok(Self::Daemon { socket }),
             Err(error) => {
-                Err(
-                    Failure::from_error(Exit::Unreachable, "no daemon is running", &error)
-                        .advice("start it with `mcpproxy serve`"),
-                )
+                let socket = socket.display();
+                let why = match error.kind() {
+                    io::ErrorKind::NotFound => format!("there is no socket {socket}"),
+                    io::ErrorKind::ConnectionRefused => {
+                        format!("nobody listens on {socket} any more")
+                    }
+                    _ => format!("{socket} cannot be opened: {error}"),
+                };
+                Err(Failure::new(Exit::Unreachable, "no daemon is running")
+                    .why(why)
+                    .advice("start it with `mcpproxy serve`"))
             }
         }
     }
@@ -262,7 +270,7 @@ impl ApiFailure {
             (StatusCode::BAD_REQUEST, _) => Exit::Refused,
             _ => Exit::Failed,
         };
-        let failure = Failure::new(exit, self.message).why(format!("code {}", self.code));
+        let failure = Failure::new(exit, self.message).code(self.code);
         match self.hint {
             Some(hint) => failure.advice(hint),
             None => failure,

@@ -9,6 +9,7 @@ mod upstream;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use jiff::Timestamp;
@@ -288,10 +289,10 @@ pub(crate) enum ActivityCommand {
     /// Sum up a period
     Summary {
         /// 1h, 24h, 7d or 30d
-        #[arg(long, default_value = "24h")]
+        #[arg(long, default_value = "24h", value_parser = ["1h", "24h", "7d", "30d"])]
         period: String,
         /// server, tool, status, intent, client or hour
-        #[arg(long, alias = "group-by", default_value = "server")]
+        #[arg(long, alias = "group-by", default_value = "server", value_parser = summary_groups())]
         by: String,
     },
     /// Write all matching records to stdout or a file
@@ -299,7 +300,7 @@ pub(crate) enum ActivityCommand {
         #[command(flatten)]
         filter: ActivityFilter,
         /// json, jsonl or csv
-        #[arg(long, default_value = "json")]
+        #[arg(long, default_value = "json", value_parser = ["json", "jsonl", "csv"])]
         format: String,
         /// With arguments and responses
         #[arg(long)]
@@ -326,6 +327,16 @@ pub(crate) enum ActivityCommand {
         #[arg(long, value_name = "HASH")]
         head: Option<String>,
     },
+}
+
+/// What records are summed up by; the API calls an intent by the name of its filter.
+fn summary_groups() -> PossibleValuesParser {
+    ["server", "tool", "status", "intent", "client", "hour"]
+        .map(|name| match name {
+            "intent" => PossibleValue::new(name).alias("intent_type"),
+            name => PossibleValue::new(name),
+        })
+        .into()
 }
 
 /// The conditions that every look at the log knows.

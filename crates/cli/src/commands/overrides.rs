@@ -66,5 +66,14 @@ fn list(answer: &Value, printer: &Printer) {
             entry["tools"].to_string().into(),
         ]
     });
+    if overrides.is_empty() {
+        return printer.note("there are no overrides; set one with `mcpproxy tools override set`");
+    }
     printer.table(&["PATTERN", "LANE", "TIER", "TOOLS"], rows.collect());
+    for warning in overrides
+        .iter()
+        .filter_map(|entry| entry["warning"].as_str())
+    {
+        printer.note(&escape::line(&format!("warning: {warning}")));
+    }
 }

@@ -8,7 +8,7 @@ use policy::{OperationType, ToolVariant};
 use serde_json::Value;
 use url::form_urlencoded;
 
-use super::parse;
+use super::{count, parse};
 use crate::api::{Api, Needs};
 use crate::args::ToolsCommand;
 use crate::escape;
@@ -50,7 +50,7 @@ async fn show(command: &ToolsCommand, api: &Api, printer: &Printer) -> Outcome {
                 ("lane", lane.map(OperationType::as_str)),
             ]);
             let found = parse(&api.get(&format!("/tools{query}")).await?)?;
-            note_failed_servers(api, None, printer).await?;
+            note_failed_servers(api, server.as_deref(), printer).await?;
             print_list(&found, printer);
         }
         ToolsCommand::Search {
@@ -70,7 +70,7 @@ async fn show(command: &ToolsCommand, api: &Api, printer: &Printer) -> Outcome {
                 ("explain", explain.then_some("true")),
             ]);
             let found = parse(&api.get(&format!("/tools/search{query}")).await?)?;
-            note_failed_servers(api, None, printer).await?;
+            note_failed_servers(api, server.as_deref(), printer).await?;
             hits::print(&found, printer);
         }
         ToolsCommand::Show { tool } => {
@@ -152,7 +152,8 @@ fn print_list(found: &Value, printer: &Printer) {
         &["TOOL", "LANE", "TIER", "FROM", "DESCRIPTION"],
         rows.collect(),
     );
-    printer.note(&format!("{} tools", found["total"]));
+    let total = found["total"].as_u64().unwrap_or_default();
+    printer.note(&count(total, "tool"));
 }
 
 fn print_tool(tool: &Value, printer: &Printer) {

@@ -16,21 +16,41 @@ use testkit::{Home, Tool};
 const VARIABLE: [(&str, &str); 13] = [
     (r"\b01[0-9A-HJKMNP-TV-Z]{24}\b", "[id]"),
     (r"\b[0-9a-f]{64}\b", "[hash]"),
-    (
-        r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
-        "[uuid]",
-    ),
+    (r"--cursor \w+", "--cursor [cursor]"),
+    (r#""cursor": "[^"]+""#, r#""cursor": "[cursor]""#),
     (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]"),
     // Columns are as wide as what stands in them.
     (r"(?m)^ID +TIME +", "ID  TIME  "),
-    (r"(\bnow\b|\b\d+[smhd] ago) +", "[ago]  "),
+    (r"  (now|\d+[smhd] ago) +", "  [ago]  "),
     (r"\b\d+ms\b", "[number]ms"),
-    (r"_ms: \d+", "_ms: [number]"),
-    (r#"_ms": \d+"#, r#"_ms": [number]"#),
-    (r#"(pid|uptime_seconds)": \d+"#, r#"$1": [number]"#),
+    // Of JSON in either form and of YAML.
+    (r#"\b(\w+_ms|pid|uptime_seconds)("?: ?)\d+"#, "$1$2[number]"),
+    // Of CSV: how long a call took stands before three members about its size.
+    (r",\d+,(\d+,\d+,(true|false),)", ",[number],$1"),
     (r"process \d+", "process [number]"),
-    (r"for \d+ s\b", "for [number] s"),
+    (r"/mcp, for \w+\n", "/mcp, for [time]\n"),
     (r"\d+(\.\d)? [KMGT]?i?B free", "[number] free"),
+];
+
+/// What is not settled when a server was just changed.
+const UNSETTLED: [(&str, &str); 5] = [
+    (
+        r#""state": "(connecting|waiting|ready|failed)""#,
+        r#""state": "[state]""#,
+    ),
+    (
+        r#""(tools|read|write|destructive|connections)": \d+"#,
+        r#""$1": [number]"#,
+    ),
+    (r#""pid": (null|\[number\])"#, r#""pid": [pid]"#),
+    (
+        r#""identity": (null|\{[^}]*\})"#,
+        r#""identity": [identity]"#,
+    ),
+    (
+        r#""(last_error|advice|retry_in_ms)": (null|".*"|\[number\])"#,
+        r#""$1": [trouble]"#,
+    ),
 ];
 
 /// Where lines are typed.
@@ -38,6 +58,8 @@ struct Scene<'a> {
     home: &'a Home,
     /// Words of the lines that stand for something only this run knows, there and in what is printed.
     names: Vec<(&'static str, String)>,
+    /// What else differs from run to run here.
+    unsettled: &'static [(&'static str, &'static str)],
 }
 
 impl<'a> Scene<'a> {
@@ -46,7 +68,13 @@ impl<'a> Scene<'a> {
         Self {
             home,
             names: vec![("~", path)],
+            unsettled: &[],
         }
+    }
+
+    fn unsettled(mut self) -> Self {
+        self.unsettled = &UNSETTLED;
+        self
     }
 
     fn naming(mut self, name: &'static str, meaning: impl Into<String>) -> Self {
@@ -59,7 +87,9 @@ impl<'a> Scene<'a> {
         for case in cases.lines().map(str::trim).filter(|case| !case.is_empty()) {
             let (name, line) = case.split_once(' ').unwrap();
             let transcript = self.transcript(line.trim()).await;
-            insta::with_settings!({filters => VARIABLE, omit_expression => true}, {
+            let filters = VARIABLE.into_iter().chain(self.unsettled.iter().copied());
+            let filters: Vec<_> = filters.collect();
+            insta::with_settings!({filters => filters, omit_expression => true}, {
                 insta::assert_snapshot!(name, transcript);
             });
         }
@@ -129,8 +159,9 @@ fn note_tools() -> [Tool; 5] {
             id(),
             json!({"destructiveHint": true}),
         )
-        .returns(answer("there is no note 7", true)),
-        tool("archive_note", "Move a note out of sight.", id(), json!({})),
+        .returns(answer("purged", false)),
+        tool("archive_note", "Move a note out of sight.", id(), json!({}))
+            .returns(answer("there is no note 7", true)),
         tool(
             "delete_folder",
             "Delete a folder with all notes in it.",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pty_process::{Command, Size};
 use serde_json::{Value, json};
-use testkit::{Home, Script, Stdin, Tool};
+use testkit::{Home, Script, Tool};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::home;
@@ -162,62 +162,4 @@ async fn progress_is_for_terminals() {
         "{}",
         piped.stderr
     );
-}
-
-#[tokio::test]
-async fn shells_complete_servers_tools_clients_and_commands() {
-    let home = home_with_tools();
-    let complete = async |line: &[&str]| {
-        let index = (line.len() - 1).to_string();
-        let environment = [
-            ("MCPPROXY_COMPLETE", "bash"),
-            ("_CLAP_COMPLETE_INDEX", index.as_str()),
-            ("_CLAP_IFS", "\n"),
-        ];
-        let arguments = ["--"].iter().chain(line);
-        let output = home.cli_with(arguments, Stdin::Empty, &environment).await;
-        output.succeeded();
-        output.stdout
-    };
-    let servers = complete(&["mcpproxy", "tools", "list", "--server", ""]).await;
-    assert!(servers.lines().any(|line| line == "up"), "{servers}");
-    let clients = complete(&["mcpproxy", "connect", "cl"]).await;
-    assert!(
-        clients.contains("claude-code") && clients.contains("cline"),
-        "{clients}"
-    );
-    assert!(!clients.contains("codex"), "{clients}");
-    let commands = complete(&["mcpproxy", "do"]).await;
-    assert!(commands.contains("doctor"), "{commands}");
-    let config = json!({"mcpServers": serde_json::from_str::<Value>(
-        &std::fs::read_to_string(home.config_file()).unwrap()
-    ).unwrap()["mcpServers"]});
-    let daemon = testkit::TestDaemon::start(home, config).await;
-    daemon.session_with(&["up:look"]).await;
-    let environment = [
-        ("MCPPROXY_COMPLETE", "bash"),
-        ("_CLAP_COMPLETE_INDEX", "3"),
-        ("_CLAP_IFS", "\n"),
-    ];
-    let line = ["--", "mcpproxy", "call", "tool-read", "up:l"];
-    let tools = daemon.home.cli_with(line, Stdin::Empty, &environment).await;
-    assert!(
-        tools.succeeded().stdout.contains("look"),
-        "{}",
-        tools.stdout
-    );
-}
-
-#[tokio::test]
-async fn every_shell_gets_a_script() {
-    let home = home();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let output = home.cli(["completions", shell]).await;
-        assert!(
-            output.succeeded().stdout.contains("MCPPROXY_COMPLETE"),
-            "{}",
-            output.stdout
-        );
-    }
-    home.cli(["completions", "tcsh"]).await.ended_with(2);
 }

@@ -7,9 +7,10 @@ use super::{Scene, note_tools};
 use crate::support::home;
 
 /// What happened before anybody looks.
-const CALLS: [&str; 4] = [
+const CALLS: [&str; 5] = [
     "call tool-read notes:list_notes --reason 'looking around'",
     "call tool-write notes:create_note --args {\"title\":\"Ideas\"} --sensitivity private",
+    "call tool-write notes:archive_note --args {\"id\":7}",
     "call tool-destructive notes:purge_note --args {\"id\":7}",
     "call tool-read notes:purge_note",
 ];
@@ -35,7 +36,7 @@ const ACTIVITY: &str = "
     activity_summary_json        activity summary --by status -o json
     activity_summary_bad_period  activity summary --period 2w
     activity_summary_bad_group   activity summary --by colour
-    activity_export              activity export --tool create_note
+    activity_export              activity export --tool create_note --format json
     activity_export_bodies       activity export --tool create_note --format jsonl --include-bodies
     activity_export_csv          activity export --server notes --source cli --format csv
     activity_export_file         activity export --tool create_note --output calls.json

@@ -43,7 +43,7 @@ fn snapshots() -> Vec<(String, i32)> {
 fn kind(line: &str, code: i32) -> &'static str {
     match code {
         // An audit with findings is one that went well.
-        0 | 20 if line.contains("-o json") => "json",
+        0 | 20 if line.split(' ').any(|word| word == "json") => "json",
         0 | 20 => "table",
         _ => "failure",
     }

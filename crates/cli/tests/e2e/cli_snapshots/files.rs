@@ -46,8 +46,27 @@ const WITHOUT_DAEMON: &str = "
     serve_broken_config     serve --config .gemini/settings.json
     serve_open_to_all       serve --listen 0.0.0.0:0
     stdio_broken_config     stdio --config .gemini/settings.json
+    override_list_broken_config  tools override list --config .gemini/settings.json
     list_broken_config      upstream list --config .gemini/settings.json
-    demo_server_nowhere     demo-server --store nowhere/notes.sqlite
+    demo_server_no_file     demo-server --store .gemini
+";
+
+/// What somebody sees who has just begun.
+const EMPTY: &str = "
+    empty_upstream_list     upstream list
+    empty_tools_list        tools list
+    empty_tools_search      tools search note
+    empty_activity_list     activity list
+    empty_activity_summary  activity summary
+    empty_activity_verify   activity verify
+    empty_activity_export   activity export
+    empty_simulate          activity simulate
+    empty_audit             audit
+    empty_import            upstream import
+    empty_call              call tool-read notes:list_notes
+    empty_permissions       doctor permissions
+    empty_permissions_json  doctor permissions -o json
+    empty_config_check      config check
 ";
 
 /// What is refused before any command runs.
@@ -108,6 +127,12 @@ fn furnished() -> Home {
 async fn commands_about_files() {
     let home = furnished();
     Scene::new(&home).pin(FURNISHED).await;
+}
+
+#[tokio::test]
+async fn commands_in_an_empty_home() {
+    let home = home();
+    Scene::new(&home).pin(EMPTY).await;
 }
 
 #[tokio::test]

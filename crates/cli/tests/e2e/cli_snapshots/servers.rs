@@ -1,5 +1,7 @@
 //! `upstream`, `status` and `doctor`, with servers that are well, changed, failed and off.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::json;
 use testkit::{DEADLINE, Outcome, Script, TestDaemon, Tool, wait_until};
 
@@ -22,6 +24,11 @@ const LOOKS: &str = "
     doctor                  doctor
     doctor_json             doctor -o json
     serve_twice             serve
+";
+
+const HEALTHY: &str = "
+    doctor_healthy       doctor
+    doctor_healthy_json  doctor -o json
 ";
 
 const CHANGES: &str = "
@@ -115,6 +122,18 @@ async fn looks_at_servers() {
 }
 
 #[tokio::test]
+async fn nothing_is_wrong() {
+    let home = home();
+    let upstream = home.upstream("notes", &Script::new(note_tools()));
+    let daemon = TestDaemon::with_servers(home, json!({"notes": upstream.config()})).await;
+    daemon.wait_for_server("notes").await;
+    let mode = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(daemon.home.config_file(), mode).unwrap();
+    let scene = Scene::new(&daemon.home).naming("127.0.0.1:PORT", daemon.address());
+    scene.pin(HEALTHY).await;
+}
+
+#[tokio::test]
 async fn servers_whose_tools_change() {
     let (daemon, _) = daemon().await;
     let upgrade = ["call", "tool-read", "notes:upgrade"];
@@ -130,5 +149,5 @@ async fn servers_whose_tools_change() {
 async fn changes_of_servers() {
     let (daemon, program) = daemon().await;
     let scene = Scene::new(&daemon.home).naming("PROGRAM", program);
-    scene.pin(EDITS).await;
+    scene.unsettled().pin(EDITS).await;
 }

@@ -40,7 +40,9 @@ const CALLS: &str = r#"
     call_read_yaml                 call tool-read notes:list_notes -o yaml
     call_write                     call tool-write notes:create_note --args '{"title": "Ideas"}'
     call_write_json                call tool-write notes:create_note -o json
-    call_destructive_fails         call tool-destructive notes:purge_note --args {"id":7}
+    call_fails                     call tool-write notes:archive_note --args {"id":7}
+    call_fails_json                call tool-write notes:archive_note --args {"id":7} -o json
+    call_destructive               call tool-destructive notes:purge_note --args {"id":7}
     call_destructive_json          call tool-destructive notes:purge_note --args {"id":7} -o json
     call_refused                   call tool-read notes:purge_note
     call_refused_json              call tool-read notes:purge_note -o json
@@ -71,7 +73,7 @@ const AUDITS: &str = "
     audit_strange_server   audit --server 'no & such'
     audit_missing_file     audit --tools nowhere.json
     audit_not_a_list       audit --tools .mcpproxy/mcp_config.json
-    audit_broken_manifest  audit --tools saved.json --manifest daemon.log
+    audit_broken_manifest  audit --tools saved.json --manifest saved.json
     audit_no_address       audit --url notes.example
     audit_no_program       audit -- no-such-program-anywhere
 ";
@@ -85,7 +87,7 @@ async fn daemon() -> TestDaemon {
         {"name": "read_file", "description": "Reads a file.", "inputSchema": {"type": "object"}},
     ]});
     std::fs::write(home.path().join("saved.json"), saved.to_string()).unwrap();
-    let other = json!({"version": 1, "tools": {"saved:read_file": "write"}});
+    let other = json!({"version": 1, "tools": {"write": ["saved:read_file"]}});
     std::fs::write(home.path().join("other.json"), other.to_string()).unwrap();
     let servers = json!({
         "notes": upstream.config(),
