@@ -179,6 +179,7 @@ pub(crate) enum ToolsCommand {
     },
     /// Search as an agent does with retrieve_tools
     Search {
+        /// What the tool should do, or its name
         #[arg(required = true)]
         query: Vec<String>,
         /// At most so many tools, 1 to 50
@@ -197,6 +198,7 @@ pub(crate) enum ToolsCommand {
     },
     /// Show all about one tool
     Show {
+        /// The tool
         #[arg(value_name = "SERVER:TOOL", add = ArgValueCompleter::new(completion::tools))]
         tool: String,
     },
@@ -209,6 +211,7 @@ pub(crate) enum ToolsCommand {
 pub(crate) enum OverrideCommand {
     /// Set the tier of a tool or of a pattern such as github:delete_*
     Set {
+        /// The tool, or a pattern in which * stands for any letters
         #[arg(value_name = "PATTERN", add = ArgValueCompleter::new(completion::tools))]
         pattern: String,
         /// read_only, write, soft_delete or destructive
@@ -219,6 +222,7 @@ pub(crate) enum OverrideCommand {
     List,
     /// Remove an override
     Clear {
+        /// The pattern as it was set
         #[arg(value_name = "PATTERN", add = ArgValueCompleter::new(completion::tools))]
         pattern: String,
     },
@@ -280,7 +284,10 @@ pub(crate) enum ActivityCommand {
         cursor: Option<String>,
     },
     /// Show one record whole
-    Show { id: String },
+    Show {
+        /// The id, as `activity list` shows it
+        id: String,
+    },
     /// Show records as they are made
     Watch {
         #[command(flatten)]

@@ -225,7 +225,9 @@ fn print(report: &Value, printer: &Printer) {
         "CLAUDE CODE",
         "WHY",
     ];
-    printer.table(&headers, rows);
+    if !tools.is_empty() {
+        printer.table(&headers, rows);
+    }
     let mut out = String::new();
     for tool in tools {
         for finding in tool["findings"].as_array().into_iter().flatten() {

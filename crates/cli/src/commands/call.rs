@@ -57,6 +57,13 @@ fn for_people(mut failure: Failure, tool: &str) -> Failure {
         let command = format!("mcpproxy call tool-{}", variant.operation_type());
         return failure.advice(format!("if that is meant, run `{command} {tool}`"));
     }
+    if let Some(what) = failure
+        .what
+        .strip_suffix(" Find tools with retrieve_tools.")
+    {
+        failure.what = what.to_owned();
+        return failure.advice("find tools with `mcpproxy tools search` or `mcpproxy tools list`");
+    }
     if failure.code.as_deref() == Some("INVALID_ARGS") {
         failure.what = failure.what.replace("args_json", "--args");
         return failure.advice("give one JSON object, as --args '{\"title\": \"Hello\"}'");

@@ -136,6 +136,9 @@ fn print_list(found: &Value, printer: &Printer) {
     if printer.format != Format::Table {
         return printer.data(found, Some("tools"));
     }
+    if entries(found).next().is_none() {
+        return printer.note("there are no such tools; `mcpproxy upstream list` shows the servers");
+    }
     let rows = entries(found).map(|tool| {
         vec![
             text(tool, "name").into(),

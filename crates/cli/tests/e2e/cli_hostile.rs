@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Script, Stdin, TestDaemon, Tool};
 
-use crate::cli_terminal::on_terminal;
+use crate::cli_terminal::{on_terminal, on_terminal_of};
 use crate::support::home;
 
 /// Clears the screen, links elsewhere, writes the clipboard, turns the line around, hides.
@@ -151,6 +151,15 @@ fn reasons(export: &str, format: &str) -> Vec<String> {
     reasons
         .map(|reason| reason.as_str().unwrap().to_owned())
         .collect()
+}
+
+#[tokio::test]
+async fn a_terminal_that_does_not_know_its_width_is_one() {
+    let daemon = hostile_daemon().await;
+    let call = ["call", "tool-read", "up:fail", "-o", "json"];
+    let (shown, _) = on_terminal_of(0, &daemon.home, &call, &[], "").await;
+    assert!(shown.contains("ev\\u001b"), "{shown:?}");
+    assert!(is_harmless(&shown.replace("\r\n", "\n")), "{shown:?}");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use testkit::{Home, Tool};
 
 /// What differs from run to run, and what stands for it.
-const VARIABLE: [(&str, &str); 13] = [
+const VARIABLE: [(&str, &str); 14] = [
     (r"\b01[0-9A-HJKMNP-TV-Z]{24}\b", "[id]"),
     (r"\b[0-9a-f]{64}\b", "[hash]"),
     (r"--cursor \w+", "--cursor [cursor]"),
@@ -28,6 +28,8 @@ const VARIABLE: [(&str, &str); 13] = [
     // Of CSV: how long a call took stands before three members about its size.
     (r",\d+,(\d+,\d+,(true|false),)", ",[number],$1"),
     (r"process \d+", "process [number]"),
+    // Servers come and go while somebody looks.
+    (r"\b[1-9]\d* records hold", "[number] records hold"),
     (r"/mcp, for \w+\n", "/mcp, for [time]\n"),
     (r"\d+(\.\d)? [KMGT]?i?B free", "[number] free"),
 ];

@@ -13,15 +13,26 @@ use crate::support::home;
 const DEADLINE: Duration = Duration::from_mins(1);
 const COLUMNS: u16 = 70;
 
-/// What a command shows on a terminal of this width, after `answer` was typed.
+/// What a command shows on a terminal, after `answer` was typed.
 pub(crate) async fn on_terminal(
     home: &Home,
     arguments: &[&str],
     environment: &[(&str, &str)],
     answer: &str,
 ) -> (String, i32) {
+    on_terminal_of(COLUMNS, home, arguments, environment, answer).await
+}
+
+/// The same on one of this width; one that does not know its own says 0.
+pub(crate) async fn on_terminal_of(
+    columns: u16,
+    home: &Home,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+    answer: &str,
+) -> (String, i32) {
     let (mut terminal, other_side) = pty_process::open().unwrap();
-    terminal.resize(Size::new(24, COLUMNS)).unwrap();
+    terminal.resize(Size::new(24, columns)).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcpproxy"))
         .args(arguments)
         .env_clear()

@@ -36,6 +36,7 @@ const CHANGES: &str = "
     upstream_diff_json                upstream diff notes -o json
     upstream_diff_unknown             upstream diff note
     upstream_diff_unknown_tool        upstream diff notes list_note
+    upstream_list_held                upstream list
     tools_list_held                   tools list --server notes
     tools_show_held                   tools show notes:list_notes
     call_held                         call tool-read notes:list_notes
