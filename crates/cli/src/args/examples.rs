@@ -178,6 +178,15 @@ mod tests {
         words
     }
 
+    fn help(path: &str) -> String {
+        let mut command = command();
+        let mut found = &mut command;
+        for name in path.split(' ') {
+            found = found.find_subcommand_mut(name).unwrap();
+        }
+        found.render_long_help().to_string()
+    }
+
     #[test]
     fn every_example_is_of_a_command_that_takes_it() {
         for (path, lines) in EXAMPLES {
@@ -191,12 +200,7 @@ mod tests {
     #[test]
     fn help_shows_them() {
         for (path, lines) in EXAMPLES {
-            let mut command = command();
-            let mut found = &mut command;
-            for name in path.split(' ') {
-                found = found.find_subcommand_mut(name).unwrap();
-            }
-            let help = found.render_long_help().to_string();
+            let help = help(path);
             assert!(help.contains(lines[0]), "{path}: {help}");
         }
     }
@@ -221,12 +225,7 @@ mod tests {
         leaves(&command(), "", &mut found);
         assert!(found.len() > 30, "{found:?}");
         for path in found {
-            let mut command = command();
-            let mut found = &mut command;
-            for name in path.split(' ') {
-                found = found.find_subcommand_mut(name).unwrap();
-            }
-            let help = found.render_long_help().to_string();
+            let help = help(&path);
             let examples = help.split_once("Examples:").map(|(_, examples)| examples);
             assert!(
                 examples.is_some_and(|lines| lines.contains(&format!("mcpproxy {path}"))),

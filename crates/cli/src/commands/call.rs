@@ -14,6 +14,9 @@ use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Format, Printer};
 
+/// How a call of a tool that nobody has is answered.
+const FOR_AGENTS: &str = " Find tools with retrieve_tools.";
+
 #[derive(Deserialize)]
 struct CallData {
     result: Box<RawValue>,
@@ -57,11 +60,8 @@ fn for_people(mut failure: Failure, tool: &str) -> Failure {
         let command = format!("mcpproxy call tool-{}", variant.operation_type());
         return failure.advice(format!("if that is meant, run `{command} {tool}`"));
     }
-    if let Some(what) = failure
-        .what
-        .strip_suffix(" Find tools with retrieve_tools.")
-    {
-        failure.what = what.to_owned();
+    if failure.what.ends_with(FOR_AGENTS) {
+        failure.what = failure.what.replace(FOR_AGENTS, "");
         return failure.advice("find tools with `mcpproxy tools search` or `mcpproxy tools list`");
     }
     if failure.code.as_deref() == Some("INVALID_ARGS") {
