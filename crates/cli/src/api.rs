@@ -1,6 +1,7 @@
 //! How commands reach the product: through the daemon's socket, or, where no daemon runs, through
 //! the same routes in this very process.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -110,10 +111,17 @@ impl Api {
         match UnixStream::connect(&socket).await {
             Ok(_) => Ok(Self::Daemon { socket }),
             Err(error) => {
-                Err(
-                    Failure::from_error(Exit::Unreachable, "no daemon is running", &error)
-                        .advice("start it with `mcpproxy serve`"),
-                )
+                let socket = socket.display();
+                let why = match error.kind() {
+                    io::ErrorKind::NotFound => format!("there is no socket {socket}"),
+                    io::ErrorKind::ConnectionRefused => {
+                        format!("nobody listens on {socket} any more")
+                    }
+                    _ => format!("{socket} cannot be opened: {error}"),
+                };
+                Err(Failure::new(Exit::Unreachable, "no daemon is running")
+                    .why(why)
+                    .advice("start it with `mcpproxy serve`"))
             }
         }
     }
@@ -267,12 +275,19 @@ impl ApiFailure {
             (StatusCode::BAD_REQUEST, _) => Exit::Refused,
             _ => Exit::Failed,
         };
-        let failure = Failure::new(exit, self.message).why(format!("code {}", self.code));
+        let failure = Failure::new(exit, self.message).code(self.code);
         match self.hint {
             Some(hint) => failure.advice(hint),
             None => failure,
         }
     }
+}
+
+/// Text as a part of a path.
+pub(crate) fn segment(text: &str) -> String {
+    let encoded: String = form_urlencoded::byte_serialize(text.as_bytes()).collect();
+    // Forms write a space as no path does.
+    encoded.replace('+', "%20")
 }
 
 /// The program that wraps stdio upstreams is this one.

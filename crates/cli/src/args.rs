@@ -9,6 +9,7 @@ mod upstream;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use jiff::Timestamp;
@@ -178,6 +179,7 @@ pub(crate) enum ToolsCommand {
     },
     /// Search as an agent does with retrieve_tools
     Search {
+        /// What the tool should do, or its name
         #[arg(required = true)]
         query: Vec<String>,
         /// At most so many tools, 1 to 50
@@ -196,6 +198,7 @@ pub(crate) enum ToolsCommand {
     },
     /// Show all about one tool
     Show {
+        /// The tool
         #[arg(value_name = "SERVER:TOOL", add = ArgValueCompleter::new(completion::tools))]
         tool: String,
     },
@@ -208,6 +211,7 @@ pub(crate) enum ToolsCommand {
 pub(crate) enum OverrideCommand {
     /// Set the tier of a tool or of a pattern such as github:delete_*
     Set {
+        /// The tool, or a pattern in which * stands for any letters
         #[arg(value_name = "PATTERN", add = ArgValueCompleter::new(completion::tools))]
         pattern: String,
         /// read_only, write, soft_delete or destructive
@@ -218,6 +222,7 @@ pub(crate) enum OverrideCommand {
     List,
     /// Remove an override
     Clear {
+        /// The pattern as it was set
         #[arg(value_name = "PATTERN", add = ArgValueCompleter::new(completion::tools))]
         pattern: String,
     },
@@ -279,7 +284,10 @@ pub(crate) enum ActivityCommand {
         cursor: Option<String>,
     },
     /// Show one record whole
-    Show { id: String },
+    Show {
+        /// The id, as `activity list` shows it
+        id: String,
+    },
     /// Show records as they are made
     Watch {
         #[command(flatten)]
@@ -288,10 +296,10 @@ pub(crate) enum ActivityCommand {
     /// Sum up a period
     Summary {
         /// 1h, 24h, 7d or 30d
-        #[arg(long, default_value = "24h")]
+        #[arg(long, default_value = "24h", value_parser = ["1h", "24h", "7d", "30d"])]
         period: String,
         /// server, tool, status, intent, client or hour
-        #[arg(long, alias = "group-by", default_value = "server")]
+        #[arg(long, alias = "group-by", default_value = "server", value_parser = summary_groups())]
         by: String,
     },
     /// Write all matching records to stdout or a file
@@ -299,7 +307,7 @@ pub(crate) enum ActivityCommand {
         #[command(flatten)]
         filter: ActivityFilter,
         /// json, jsonl or csv
-        #[arg(long, default_value = "json")]
+        #[arg(long, default_value = "json", value_parser = ["json", "jsonl", "csv"])]
         format: String,
         /// With arguments and responses
         #[arg(long)]
@@ -326,6 +334,16 @@ pub(crate) enum ActivityCommand {
         #[arg(long, value_name = "HASH")]
         head: Option<String>,
     },
+}
+
+/// What records are summed up by; the API calls an intent by the name of its filter.
+fn summary_groups() -> PossibleValuesParser {
+    ["server", "tool", "status", "intent", "client", "hour"]
+        .map(|name| match name {
+            "intent" => PossibleValue::new(name).alias("intent_type"),
+            name => PossibleValue::new(name),
+        })
+        .into()
 }
 
 /// The conditions that every look at the log knows.

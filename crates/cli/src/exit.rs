@@ -21,6 +21,8 @@ pub(crate) enum Exit {
 pub(crate) struct Failure {
     pub exit: Exit,
     pub what: String,
+    /// By which programs and documents know it, if it has one.
+    pub code: Option<String>,
     pub why: Option<String>,
     pub advice: Option<String>,
 }
@@ -32,6 +34,7 @@ impl Failure {
         Self {
             exit,
             what: what.into(),
+            code: None,
             why: None,
             advice: None,
         }
@@ -44,6 +47,12 @@ impl Failure {
         error: &dyn std::error::Error,
     ) -> Self {
         Self::new(exit, what).why(causes(error))
+    }
+
+    #[must_use]
+    pub(crate) fn code(mut self, code: impl Into<String>) -> Self {
+        self.code = Some(code.into());
+        self
     }
 
     #[must_use]
@@ -70,6 +79,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "error: {}", self.what)?;
+        if let Some(code) = &self.code {
+            write!(formatter, "\n code: {code}")?;
+        }
         if let Some(why) = &self.why {
             write!(formatter, "\n  why: {why}")?;
         }

@@ -35,6 +35,7 @@ pub(crate) enum Entry {
 pub(crate) struct Printer {
     pub format: Format,
     quiet: bool,
+    terminal: bool,
     color: bool,
     width: Option<u16>,
 }
@@ -60,6 +61,7 @@ impl Printer {
         Self {
             format,
             quiet,
+            terminal,
             color: terminal && !no_color && !dumb,
             width: width.map(|size| size.ws_col).filter(|columns| *columns > 0),
         }
@@ -117,9 +119,9 @@ impl Printer {
         self.text(&text.lines().map(paint).collect::<String>());
     }
 
-    /// Whether a person is looking at the results.
+    /// Whether a person is looking at the results. A terminal need not say how wide it is.
     pub(crate) fn is_terminal(&self) -> bool {
-        self.width.is_some()
+        self.terminal
     }
 
     /// A progress bar on stderr, if it is wanted and somebody is there to see it.

@@ -5,15 +5,21 @@ use jiff::{SignedDuration, Timestamp};
 /// How long ago, roughly: `12s ago`, `5m ago`, `3h ago`, `8d ago`.
 pub(crate) fn relative(time: Timestamp, now: Timestamp) -> String {
     let ago = now.duration_since(time);
-    let (number, unit) = match ago.as_secs() {
+    match ago.as_secs() {
         // Clocks are set back; a record from the future is a recent one.
-        ..=0 => return "now".to_owned(),
-        seconds @ 1..60 => (seconds, 's'),
-        seconds @ 60..3_600 => (seconds / 60, 'm'),
-        seconds @ 3_600..86_400 => (seconds / 3_600, 'h'),
-        seconds => (seconds / SignedDuration::from_hours(24).as_secs(), 'd'),
-    };
-    format!("{number}{unit} ago")
+        ..=0 => "now".to_owned(),
+        seconds => format!("{} ago", rough(seconds)),
+    }
+}
+
+/// How long, roughly: `12s`, `5m`, `3h`, `8d`.
+pub(crate) fn rough(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        86_400.. => format!("{}d", seconds / 86_400),
+    }
 }
 
 /// A time as it may be given: a point in time, or how long ago.

@@ -32,7 +32,6 @@ pub use permissions::{OWN_TOOLS, Permissions, Verdict, permissions};
 pub use places::{Places, Platform};
 pub use plan::{FileChange, Plan};
 pub use receipt::Receipts;
-pub use secrets::is_secret_option;
 pub use servers::{Found, Obstacle, OwnAddress, Scope, Survey, survey};
 pub use undo::undo;
 

@@ -1,5 +1,6 @@
 //! Which values in a client's file are nobody's business.
 
+use config::{is_secret_name, is_secret_option};
 use serde_json::Value;
 use url::Url;
 
@@ -8,25 +9,12 @@ use crate::door::KEY_VARIABLE;
 /// Members whose texts are secret whatever they are called.
 const CONTAINERS: [&str; 4] = ["env", "headers", "http_headers", "requestInit"];
 
-/// Words in the name of a member or an option that say what its value is.
-const WORDS: [&str; 6] = ["key", "token", "secret", "password", "credential", "header"];
-
 /// Collects what must not be shown: texts under `env` and `headers`, those whose name says what
 /// they are, passwords and queries of addresses, and the values of such options.
 pub(crate) fn collect(value: &Value, secrets: &mut Vec<String>) {
     collect_inside(value, false, secrets);
     // A reference to our own key gives nothing away.
     secrets.retain(|secret| !secret.contains(KEY_VARIABLE));
-}
-
-/// Whether an option such as `--api-key` takes a secret.
-pub fn is_secret_option(option: &str) -> bool {
-    option.starts_with('-') && is_secret_name(option)
-}
-
-fn is_secret_name(name: &str) -> bool {
-    let name = name.to_lowercase();
-    WORDS.iter().any(|word| name.contains(word))
 }
 
 fn collect_inside(value: &Value, inside: bool, secrets: &mut Vec<String>) {

@@ -4,6 +4,8 @@ use std::fmt;
 
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::template::Template;
+
 /// What is shown in place of a secret.
 pub(crate) const MASK: &str = "***";
 
@@ -43,5 +45,17 @@ impl Eq for Secret {}
 impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(MASK)
+    }
+}
+
+/// A value as it may be shown: a reference gives nothing away.
+pub(crate) fn mask_unless_reference(value: &str) -> &str {
+    let is_reference = value
+        .parse::<Template>()
+        .is_ok_and(|template| template.is_reference());
+    if is_reference || value.is_empty() {
+        value
+    } else {
+        MASK
     }
 }

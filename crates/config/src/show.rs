@@ -8,8 +8,9 @@ use crate::save::{Audience, server_entry};
 use crate::secret::MASK;
 
 impl Config {
-    /// The config with every default filled in, in the shape of the file. Keys and the values of
-    /// env and headers are `***`, unless they are only a reference.
+    /// The config with every default filled in, in the shape of the file. Keys, the values of env
+    /// and headers, and those of options such as `--token` are `***`, unless they are only a
+    /// reference.
     pub fn to_masked_json(&self) -> Value {
         let servers: Map<String, Value> = self
             .mcp_servers

@@ -3,7 +3,7 @@
 use http::Uri;
 use http::uri::InvalidUri;
 
-use crate::secret::MASK;
+use crate::secret::{MASK, mask_unless_reference};
 use crate::template::Template;
 
 /// Why a text is not the url of an upstream.
@@ -79,19 +79,8 @@ fn mask_user(rest: &str) -> String {
 
 fn mask_pair(pair: &str) -> String {
     match pair.split_once('=') {
-        Some((key, value)) => format!("{key}={}", mask_value(value)),
-        None => mask_value(pair).to_owned(),
-    }
-}
-
-fn mask_value(value: &str) -> &str {
-    let is_reference = value
-        .parse::<Template>()
-        .is_ok_and(|template| template.is_reference());
-    if is_reference || value.is_empty() {
-        value
-    } else {
-        MASK
+        Some((key, value)) => format!("{key}={}", mask_unless_reference(value)),
+        None => mask_unless_reference(pair).to_owned(),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::error::LoadError;
 use crate::load;
 use crate::model::Config;
-use crate::warning::Warning;
+use crate::warning::{Warning, WarningKind};
 
 const INTENT: &str = "intent_declaration";
 const OVERRIDES: &str = "tool_overrides";
@@ -23,9 +23,9 @@ pub enum WhatIfError {
          mcpServers.NAME.trust"
     )]
     NotPolicy { path: String },
-    #[error("{0}")]
+    #[error("{}", unknown(.0))]
     UnknownKey(Warning),
-    #[error("{}; {}", .0.why(), .0.help())]
+    #[error("{}; {}", reason(.0), .0.help())]
     Invalid(#[source] Box<LoadError>),
     #[error("there is no server '{name}' in the config")]
     UnknownServer { name: String },
@@ -103,6 +103,28 @@ impl Config {
             value => serde_json::from_value(value.clone()).map_err(|_| WhatIfError::Trust)?,
         };
         Ok(())
+    }
+}
+
+// The lines and columns are those of a document that nobody wrote.
+
+fn unknown(warning: &Warning) -> String {
+    let path = &warning.path;
+    match &warning.kind {
+        WarningKind::UnknownKey {
+            suggestion: Some(key),
+        } => format!("there is no setting `{path}`; did you mean `{key}`?"),
+        WarningKind::UnknownKey { suggestion: None } => {
+            format!("there is no setting `{path}`")
+        }
+        WarningKind::NoEffect { .. } | WarningKind::NotExpanded { .. } => warning.to_string(),
+    }
+}
+
+fn reason(error: &LoadError) -> String {
+    match error {
+        LoadError::Invalid { fault, .. } => format!("{}: {}", fault.path, fault.problem),
+        LoadError::Unreadable { .. } | LoadError::Exposed { .. } => error.why(),
     }
 }
 
@@ -197,6 +219,7 @@ mod tests {
         ] {
             let message = what_if(&[(path, value)]).unwrap_err().to_string();
             assert!(message.contains(expected), "{path}: {message}");
+            assert!(!message.contains("column"), "{path}: {message}");
         }
     }
 }

@@ -5,7 +5,7 @@ use clap::{Command, CommandFactory};
 use super::Cli;
 
 /// A command by its path, and what somebody would type.
-const EXAMPLES: [(&str, &[&str]); 25] = [
+const EXAMPLES: [(&str, &[&str]); 35] = [
     (
         "serve",
         &["mcpproxy serve", "mcpproxy serve --listen 127.0.0.1:9000"],
@@ -74,14 +74,63 @@ const EXAMPLES: [(&str, &[&str]); 25] = [
         "activity export",
         &["mcpproxy activity export --format csv --output calls.csv"],
     ),
-    ("activity verify", &["mcpproxy activity verify"]),
+    (
+        "activity simulate",
+        &[
+            "mcpproxy activity simulate --set intent_declaration.unannotated=infer",
+            "mcpproxy activity simulate --set 'tool_overrides.github:*=destructive' --since 7d",
+        ],
+    ),
+    (
+        "activity verify",
+        &[
+            "mcpproxy activity verify",
+            "mcpproxy activity verify --head \"$(cat head-of-last-week)\"",
+        ],
+    ),
     ("upstream list", &["mcpproxy upstream list"]),
+    ("upstream remove", &["mcpproxy upstream remove github"]),
+    ("upstream enable", &["mcpproxy upstream enable github"]),
+    ("upstream disable", &["mcpproxy upstream disable github"]),
+    ("upstream restart", &["mcpproxy upstream restart github"]),
+    (
+        "upstream logs",
+        &[
+            "mcpproxy upstream logs github --lines 20",
+            "mcpproxy upstream logs github --follow",
+        ],
+    ),
+    (
+        "upstream diff",
+        &[
+            "mcpproxy upstream diff github",
+            "mcpproxy upstream diff github create_issue",
+        ],
+    ),
+    (
+        "upstream approve",
+        &[
+            "mcpproxy upstream approve github",
+            "mcpproxy upstream approve github create_issue",
+        ],
+    ),
+    (
+        "upstream quarantine",
+        &[
+            "mcpproxy upstream quarantine github",
+            "mcpproxy upstream quarantine github create_issue",
+        ],
+    ),
     ("config path", &["mcpproxy config path"]),
     ("config show", &["mcpproxy config show -o yaml"]),
     ("config check", &["mcpproxy config check"]),
     ("config schema", &["mcpproxy config schema > schema.json"]),
     ("status", &["mcpproxy status -o json"]),
     ("doctor permissions", &["mcpproxy doctor permissions"]),
+    (
+        "demo-server",
+        &["mcpproxy demo-server --store notes.sqlite"],
+    ),
 ];
 
 /// The command line, with examples.
@@ -129,6 +178,15 @@ mod tests {
         words
     }
 
+    fn help(path: &str) -> String {
+        let mut command = command();
+        let mut found = &mut command;
+        for name in path.split(' ') {
+            found = found.find_subcommand_mut(name).unwrap();
+        }
+        found.render_long_help().to_string()
+    }
+
     #[test]
     fn every_example_is_of_a_command_that_takes_it() {
         for (path, lines) in EXAMPLES {
@@ -142,13 +200,37 @@ mod tests {
     #[test]
     fn help_shows_them() {
         for (path, lines) in EXAMPLES {
-            let mut command = command();
-            let mut found = &mut command;
-            for name in path.split(' ') {
-                found = found.find_subcommand_mut(name).unwrap();
-            }
-            let help = found.render_long_help().to_string();
+            let help = help(path);
             assert!(help.contains(lines[0]), "{path}: {help}");
+        }
+    }
+
+    /// The commands without commands of their own that a person can find, by their path.
+    fn leaves(command: &Command, path: &str, found: &mut Vec<String>) {
+        for inner in command.get_subcommands().filter(|it| !it.is_hide_set()) {
+            let path = format!("{path} {}", inner.get_name());
+            if inner.has_subcommands() {
+                leaves(inner, &path, found);
+            }
+            // `doctor` is a command and has one.
+            if !inner.is_subcommand_required_set() {
+                found.push(path.trim().to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn no_command_is_without() {
+        let mut found = Vec::new();
+        leaves(&command(), "", &mut found);
+        assert!(found.len() > 30, "{found:?}");
+        for path in found {
+            let help = help(&path);
+            let examples = help.split_once("Examples:").map(|(_, examples)| examples);
+            assert!(
+                examples.is_some_and(|lines| lines.contains(&format!("mcpproxy {path}"))),
+                "{path} has no example of itself: {help}"
+            );
         }
     }
 }

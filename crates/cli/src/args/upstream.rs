@@ -1,6 +1,9 @@
 //! `mcpproxy upstream …`: clap types and nothing else.
 
 use clap::{ArgGroup, Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::completion;
 
 const ADD_EXAMPLES: &str = "\
 Examples:
@@ -21,16 +24,17 @@ pub(crate) enum UpstreamCommand {
     Add(AddArgs),
     /// Remove a server from the config
     #[command(visible_alias = "rm")]
-    Remove { name: String },
+    Remove(ServerSelection),
     /// Switch a server on
-    Enable { name: String },
+    Enable(ServerSelection),
     /// Switch a server off; it stays in the config
-    Disable { name: String },
+    Disable(ServerSelection),
     /// Connect a server anew
-    Restart { name: String },
+    Restart(ServerSelection),
     /// Show what a server writes to its stderr
     Logs {
-        name: String,
+        #[command(flatten)]
+        server: ServerSelection,
         /// How many lines, 1 to 500
         #[arg(short = 'n', long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=500))]
         lines: u16,
@@ -46,13 +50,22 @@ pub(crate) enum UpstreamCommand {
     Quarantine(ToolSelection),
 }
 
+/// One server of the config.
+#[derive(Debug, Args)]
+pub(crate) struct ServerSelection {
+    /// The name of the server
+    #[arg(add = ArgValueCompleter::new(completion::servers))]
+    pub name: String,
+}
+
 /// Tools of one server.
 #[derive(Debug, Args)]
 pub(crate) struct ToolSelection {
     /// The name of the server
+    #[arg(add = ArgValueCompleter::new(completion::servers))]
     pub server: String,
     /// The names of tools; all of the server's if none is given
-    #[arg(value_name = "TOOL")]
+    #[arg(value_name = "TOOL", add = ArgValueCompleter::new(completion::tools_of_server))]
     pub tools: Vec<String>,
 }
 

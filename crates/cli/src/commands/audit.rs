@@ -8,8 +8,9 @@ use mcp::RawValue;
 use policy::ServerName;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use url::form_urlencoded;
 
-use super::parse;
+use super::{count, parse};
 use crate::api::{Api, Needs, lost};
 use crate::args::{AuditArgs, AuditFormat};
 use crate::escape;
@@ -92,6 +93,7 @@ fn saved_tools(file: &Path) -> Result<Value, Failure> {
     };
     let tools = tools.ok_or_else(|| {
         Failure::new(Exit::Usage, format!("{} has no tools", file.display()))
+            .why("it has no member `tools`, nor has its `result`")
             .advice("save the answer to tools/list as JSON")
     })?;
     let server = file
@@ -107,19 +109,22 @@ fn read(file: &Path) -> Result<String, Failure> {
             format!("{} cannot be read", file.display()),
             &error,
         )
+        .advice("name a file that can be read")
     })
 }
 
 async fn audit(args: &AuditArgs, api: &Api, body: &Value, printer: &Printer) -> Outcome {
     let query = |format: &str| {
-        let server = args
-            .server
-            .as_ref()
-            .map(|server| format!("&server={server}"))
-            .unwrap_or_default();
-        format!("/audit?format={format}&fail_on={}{server}", args.fail_on)
+        let mut query = form_urlencoded::Serializer::new(String::from("/audit?"));
+        query.append_pair("format", format);
+        query.append_pair("fail_on", &args.fail_on);
+        query.extend_pairs(args.server.iter().map(|server| ("server", server)));
+        query.finish()
     };
     let report = parse(&api.post(&query("json"), body).await?)?;
+    if args.url.is_some() || !args.command.is_empty() {
+        visited(api).await?;
+    }
     let unreachable = failed_servers(api, args, printer).await?;
     if let Some(file) = &args.write_manifest {
         let text = text(api, &query("manifest"), body).await?;
@@ -133,7 +138,10 @@ async fn audit(args: &AuditArgs, api: &Api, body: &Value, printer: &Printer) -> 
         printer.note(&format!("written to {}", file.display()));
     }
     match args.format {
-        Some(format) => printer.text(&text(api, &query(format.as_str()), body).await?),
+        Some(format) => {
+            let text = text(api, &query(format.as_str()), body).await?;
+            printer.text(&for_reader(text, format, printer));
+        }
         None if printer.format == Format::Table => print(&report, printer),
         None => printer.data(&report, Some("tools")),
     }
@@ -154,6 +162,26 @@ async fn text(api: &Api, path: &str, body: &Value) -> Result<String, Failure> {
         .map_err(|error| lost(&error))?
         .to_bytes();
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A server that is not in the config is the only one, and without it there is nothing to say.
+async fn visited(api: &Api) -> Result<(), Failure> {
+    let server = parse(&api.get(&format!("/servers/{VISITOR}")).await?)?;
+    match server["last_error"].as_str() {
+        None => Ok(()),
+        Some(error) => Err(Failure::new(Exit::Failed, "the server cannot be audited")
+            .why(error)
+            .advice("correct the command or the address, and try again")),
+    }
+}
+
+/// A report goes into files byte for byte, and to a terminal without anything that acts on it.
+fn for_reader(text: String, format: AuditFormat, printer: &Printer) -> String {
+    match format {
+        _ if !printer.is_terminal() => text,
+        AuditFormat::Sarif => escape::json(&text),
+        AuditFormat::Markdown | AuditFormat::Junit => escape::lines(&text),
+    }
 }
 
 /// Says which servers could not be audited; the others are all the same.
@@ -197,7 +225,9 @@ fn print(report: &Value, printer: &Printer) {
         "CLAUDE CODE",
         "WHY",
     ];
-    printer.table(&headers, rows);
+    if !tools.is_empty() {
+        printer.table(&headers, rows);
+    }
     let mut out = String::new();
     for tool in tools {
         for finding in tool["findings"].as_array().into_iter().flatten() {
@@ -221,14 +251,22 @@ fn print(report: &Value, printer: &Printer) {
     if !out.is_empty() {
         printer.text(&format!("\n{out}"));
     }
-    let counts = &report["summary"]["findings"];
-    printer.note(&format!(
-        "{} tools: {} errors, {} warnings, {} notes",
-        tools.len(),
-        counts["error"],
-        counts["warning"],
-        counts["note"]
-    ));
+    let found = |severity: &str| {
+        let number = report["summary"]["findings"][severity].as_u64();
+        count(number.unwrap_or_default(), severity)
+    };
+    let mut total = format!(
+        "{}: {}, {}, {}",
+        count(tools.len() as u64, "tool"),
+        found("error"),
+        found("warning"),
+        found("note")
+    );
+    if let Some(violations) = report["violations"].as_array().filter(|it| !it.is_empty()) {
+        let violations = count(violations.len() as u64, "violation");
+        total.push_str(&format!("; {violations} of the manifest"));
+    }
+    printer.note(&total);
 }
 
 impl AuditFormat {

@@ -14,6 +14,9 @@ use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Format, Printer};
 
+/// How a call of a tool that nobody has is answered.
+const FOR_AGENTS: &str = " Find tools with retrieve_tools.";
+
 #[derive(Deserialize)]
 struct CallData {
     result: Box<RawValue>,
@@ -44,9 +47,28 @@ pub(crate) async fn run(command: CallCommand, settings: &Settings, printer: &Pri
     let api = Api::reach(settings, Needs::Server(server)).await?;
     let answer = api.post("/tools/call", &body).await;
     api.close().await;
+    let answer = answer.map_err(|failure| for_people(failure, &tool))?;
     let data: CallData =
-        serde_json::from_str(answer?.get()).map_err(|error| not_understood(&error))?;
+        serde_json::from_str(answer.get()).map_err(|error| not_understood(&error))?;
     print(&data.result, printer)
+}
+
+/// The engine speaks to agents, of tools and members; a person has commands and options.
+fn for_people(mut failure: Failure, tool: &str) -> Failure {
+    let variant = failure.what.rsplit_once("use ").map(|(_, name)| name);
+    if let Some(variant) = variant.and_then(ToolVariant::from_name) {
+        let command = format!("mcpproxy call tool-{}", variant.operation_type());
+        return failure.advice(format!("if that is meant, run `{command} {tool}`"));
+    }
+    if failure.what.ends_with(FOR_AGENTS) {
+        failure.what = failure.what.replace(FOR_AGENTS, "");
+        return failure.advice("find tools with `mcpproxy tools search` or `mcpproxy tools list`");
+    }
+    if failure.code.as_deref() == Some("INVALID_ARGS") {
+        failure.what = failure.what.replace("args_json", "--args");
+        return failure.advice("give one JSON object, as --args '{\"title\": \"Hello\"}'");
+    }
+    failure
 }
 
 /// The arguments of `call_tool_*`, with the intent that the choice of command declares.

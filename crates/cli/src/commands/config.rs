@@ -3,6 +3,7 @@
 use config::Settings;
 use serde_json::json;
 
+use super::count;
 use crate::args::ConfigCommand;
 use crate::exit::{Exit, Outcome};
 use crate::printer::{Format, Printer};
@@ -52,9 +53,9 @@ fn check(settings: &Settings, printer: &Printer) -> Outcome {
     for warning in &warnings {
         printer.note(&format!("warning: {warning}"));
     }
-    let (file, warnings) = (file.display(), warnings.len());
-    printer.text(&format!(
-        "{file} is valid: {servers} servers, {warnings} warnings\n"
-    ));
+    let servers = count(servers as u64, "server");
+    let warnings = count(warnings.len() as u64, "warning");
+    let file = file.display();
+    printer.text(&format!("{file} is valid: {servers}, {warnings}\n"));
     Ok(Exit::Ok)
 }

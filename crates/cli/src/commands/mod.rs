@@ -19,6 +19,12 @@ use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 
+/// A number and what is counted: `1 tool`, `2 tools`.
+fn count(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
 /// An answer of the API as data to be shown.
 fn parse(data: &RawValue) -> Result<Value, Failure> {
     serde_json::from_str(data.get())

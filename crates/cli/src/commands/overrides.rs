@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::parse;
-use crate::api::Api;
+use crate::api::{Api, segment};
 use crate::args::OverrideCommand;
 use crate::escape;
 use crate::exit::{Exit, Outcome};
@@ -32,8 +32,7 @@ pub(super) async fn run(command: &OverrideCommand, api: &Api, printer: &Printer)
 }
 
 fn path(pattern: &str) -> String {
-    let encoded: String = form_urlencoded::byte_serialize(pattern.as_bytes()).collect();
-    format!("/tools/{}/override", encoded.replace('+', "%20"))
+    format!("/tools/{}/override", segment(pattern))
 }
 
 fn confirm(answer: &Value, what: &str, printer: &Printer) {
@@ -66,5 +65,14 @@ fn list(answer: &Value, printer: &Printer) {
             entry["tools"].to_string().into(),
         ]
     });
+    if overrides.is_empty() {
+        return printer.note("there are no overrides; set one with `mcpproxy tools override set`");
+    }
     printer.table(&["PATTERN", "LANE", "TIER", "TOOLS"], rows.collect());
+    for warning in overrides
+        .iter()
+        .filter_map(|entry| entry["warning"].as_str())
+    {
+        printer.note(&escape::line(&format!("warning: {warning}")));
+    }
 }

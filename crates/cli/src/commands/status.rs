@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::exit::{Exit, Outcome};
 use crate::printer::{Format, Printer};
+use crate::time::rough;
 
 pub(crate) async fn run(settings: &Settings, printer: &Printer) -> Outcome {
     let api = Api::daemon(settings).await?;
@@ -26,10 +27,10 @@ pub(crate) async fn run(settings: &Settings, printer: &Printer) -> Outcome {
         .unwrap_or_default();
     let listen = status["listen"].as_str().unwrap_or_default();
     printer.text(&format!(
-        "mcpproxy {version} runs as process {pid} on http://{listen}/mcp, for {uptime} s\nservers: {servers}\ntools:   {tools}\n",
+        "mcpproxy {version} runs as process {pid} on http://{listen}/mcp, for {uptime}\nservers: {servers}\ntools:   {tools}\n",
         version = status["version"].as_str().unwrap_or_default(),
         pid = text("pid"),
-        uptime = text("uptime_seconds"),
+        uptime = rough(status["uptime_seconds"].as_i64().unwrap_or_default()),
         servers = if servers.is_empty() { "none".to_owned() } else { servers.join(", ") },
         tools = text("tools"),
     ));

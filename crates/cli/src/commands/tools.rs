@@ -8,8 +8,8 @@ use policy::{OperationType, ToolVariant};
 use serde_json::Value;
 use url::form_urlencoded;
 
-use super::parse;
-use crate::api::{Api, Needs};
+use super::{count, parse};
+use crate::api::{Api, Needs, segment};
 use crate::args::ToolsCommand;
 use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
@@ -50,7 +50,7 @@ async fn show(command: &ToolsCommand, api: &Api, printer: &Printer) -> Outcome {
                 ("lane", lane.map(OperationType::as_str)),
             ]);
             let found = parse(&api.get(&format!("/tools{query}")).await?)?;
-            note_failed_servers(api, None, printer).await?;
+            note_failed_servers(api, server.as_deref(), printer).await?;
             print_list(&found, printer);
         }
         ToolsCommand::Search {
@@ -70,13 +70,11 @@ async fn show(command: &ToolsCommand, api: &Api, printer: &Printer) -> Outcome {
                 ("explain", explain.then_some("true")),
             ]);
             let found = parse(&api.get(&format!("/tools/search{query}")).await?)?;
-            note_failed_servers(api, None, printer).await?;
+            note_failed_servers(api, server.as_deref(), printer).await?;
             hits::print(&found, printer);
         }
         ToolsCommand::Show { tool } => {
-            let name: String = form_urlencoded::byte_serialize(tool.as_bytes()).collect();
-            let name = name.replace('+', "%20");
-            let found = parse(&api.get(&format!("/tools/{name}")).await?)?;
+            let found = parse(&api.get(&format!("/tools/{}", segment(tool))).await?)?;
             print_tool(&found, printer);
         }
         ToolsCommand::Override(command) => {
@@ -136,6 +134,9 @@ fn print_list(found: &Value, printer: &Printer) {
     if printer.format != Format::Table {
         return printer.data(found, Some("tools"));
     }
+    if entries(found).next().is_none() {
+        return printer.note("there are no such tools; `mcpproxy upstream list` shows the servers");
+    }
     let rows = entries(found).map(|tool| {
         vec![
             text(tool, "name").into(),
@@ -152,7 +153,8 @@ fn print_list(found: &Value, printer: &Printer) {
         &["TOOL", "LANE", "TIER", "FROM", "DESCRIPTION"],
         rows.collect(),
     );
-    printer.note(&format!("{} tools", found["total"]));
+    let total = found["total"].as_u64().unwrap_or_default();
+    printer.note(&count(total, "tool"));
 }
 
 fn print_tool(tool: &Value, printer: &Printer) {

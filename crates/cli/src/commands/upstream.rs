@@ -12,6 +12,7 @@ mod quarantine;
 use config::Settings;
 use url::form_urlencoded;
 
+use crate::api::segment;
 use crate::args::UpstreamCommand;
 use crate::exit::Outcome;
 use crate::printer::Printer;
@@ -25,16 +26,23 @@ pub(crate) async fn run(
         UpstreamCommand::Import(args) => import::run(&args, settings, printer),
         UpstreamCommand::List => list::run(settings, printer).await,
         UpstreamCommand::Add(args) => add::run(&args, settings, printer).await,
-        UpstreamCommand::Remove { name } => manage::remove(&name, settings, printer).await,
-        UpstreamCommand::Enable { name } => manage::switch(&name, true, settings, printer).await,
-        UpstreamCommand::Disable { name } => manage::switch(&name, false, settings, printer).await,
-        UpstreamCommand::Restart { name } => manage::restart(&name, settings, printer).await,
+        UpstreamCommand::Remove(server) => manage::remove(&server.name, settings, printer).await,
+        UpstreamCommand::Enable(server) => {
+            manage::switch(&server.name, true, settings, printer).await
+        }
+        UpstreamCommand::Disable(server) => {
+            manage::switch(&server.name, false, settings, printer).await
+        }
+        UpstreamCommand::Restart(server) => manage::restart(&server.name, settings, printer).await,
         UpstreamCommand::Logs {
-            name,
+            server,
             lines,
             follow,
         } => {
-            let what = logs::What { name: &name, lines };
+            let what = logs::What {
+                name: &server.name,
+                lines,
+            };
             logs::run(&what, follow, settings, printer).await
         }
         UpstreamCommand::Diff(selection) => diff::run(&selection, settings, printer).await,
@@ -47,6 +55,5 @@ pub(crate) async fn run(
 
 /// The path of a server in the API.
 fn path(name: &str) -> String {
-    let encoded: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
-    format!("/servers/{}", encoded.replace('+', "%20"))
+    format!("/servers/{}", segment(name))
 }

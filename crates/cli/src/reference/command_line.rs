@@ -25,11 +25,19 @@ fn describe(command: &Command, parent: &str, text: &mut String) {
     }
     let name = format!("{parent} {}", command.get_name());
     if command.has_subcommands() {
+        // `doctor` is a command and has one.
+        if !command.is_subcommand_required_set() {
+            describe_itself(command, &name, text);
+        }
         for command in command.get_subcommands() {
             describe(command, &name, text);
         }
         return;
     }
+    describe_itself(command, &name, text);
+}
+
+fn describe_itself(command: &Command, name: &str, text: &mut String) {
     let about = command
         .get_about()
         .map(ToString::to_string)

@@ -207,7 +207,7 @@ async fn servers_of_other_clients_are_imported_and_their_files_stay() {
     place(&home, ".gemini/settings.json", "{ broken");
     let preview = home.cli(["upstream", "import", "--dry-run"]).await;
     preview.succeeded();
-    for word in ["up-codex", "[REDACTED]", "mcpproxy itself", "plain"] {
+    for word in ["up-codex", "--token=***", "mcpproxy itself", "plain"] {
         assert!(preview.stdout.contains(word), "{word}: {}", preview.stdout);
     }
     assert!(preview.stderr.contains("Gemini CLI"), "{}", preview.stderr);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Script, Stdin, TestDaemon, Tool};
 
-use crate::cli_terminal::on_terminal;
+use crate::cli_terminal::{on_terminal, on_terminal_of};
 use crate::support::home;
 
 /// Clears the screen, links elsewhere, writes the clipboard, turns the line around, hides.
@@ -106,6 +106,72 @@ async fn a_result_as_data_is_harmless_on_a_terminal() {
     assert!(is_harmless(&shown.replace("\r\n", "\n")), "{shown:?}");
     let result: Value = serde_json::from_str(&shown.replace("\r\n", "")).unwrap();
     assert_eq!(result["content"][0]["text"], HOSTILE);
+}
+
+#[tokio::test]
+async fn an_export_is_harmless_on_a_terminal_and_whole_in_a_pipe() {
+    let daemon = hostile_daemon().await;
+    let home = &daemon.home;
+    let reason = ["call", "tool-read", "up:look", "--reason", HOSTILE];
+    home.cli(reason).await.succeeded();
+    for format in ["json", "jsonl", "csv"] {
+        let export = ["activity", "export", "--tool", "look", "--format", format];
+        let (shown, code) = on_terminal(home, &export, &[], "").await;
+        assert_eq!(code, 0, "{shown}");
+        let shown = shown.replace("\r\n", "\n");
+        assert!(is_harmless(&shown), "{format}: {shown:?}");
+        assert!(shown.contains("ev\\u"), "{format}: {shown:?}");
+        if format != "csv" {
+            let reasons = reasons(&shown, format);
+            assert_eq!(reasons, [HOSTILE], "an escape is the character");
+        }
+        let piped = home.cli(export).await;
+        let piped = &piped.succeeded().stdout;
+        assert!(piped.contains('\u{202e}'), "{format}: {piped:?}");
+        let to_file = [&export[..], &["--output", "calls"]].concat();
+        let (_, code) = on_terminal(home, &to_file, &[], "").await;
+        assert_eq!(code, 0);
+        let written = std::fs::read_to_string(home.path().join("calls")).unwrap();
+        assert_eq!(&written, piped, "a file is no terminal");
+    }
+}
+
+/// Why the exported calls were made.
+fn reasons(export: &str, format: &str) -> Vec<String> {
+    let records: Vec<Value> = match format {
+        "json" => serde_json::from_str(export).unwrap(),
+        _ => export
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect(),
+    };
+    let reasons = records
+        .iter()
+        .map(|record| &record["metadata"]["intent"]["reason"]);
+    reasons
+        .map(|reason| reason.as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_terminal_that_does_not_know_its_width_is_one() {
+    let daemon = hostile_daemon().await;
+    let call = ["call", "tool-read", "up:fail", "-o", "json"];
+    let (shown, _) = on_terminal_of(0, &daemon.home, &call, &[], "").await;
+    assert!(shown.contains("ev\\u001b"), "{shown:?}");
+    assert!(is_harmless(&shown.replace("\r\n", "\n")), "{shown:?}");
+}
+
+#[tokio::test]
+async fn reports_of_audits_are_harmless_on_a_terminal() {
+    let daemon = hostile_daemon().await;
+    for format in ["markdown", "sarif", "junit"] {
+        let audit = ["audit", "--format", format];
+        let (shown, _) = on_terminal(&daemon.home, &audit, &[], "").await;
+        let shown = shown.replace("\r\n", "\n");
+        assert!(shown.contains("look"), "{format}: {shown:?}");
+        assert!(is_harmless(&shown), "{format}: {shown:?}");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pty_process::{Command, Size};
 use serde_json::{Value, json};
-use testkit::{Home, Script, Stdin, Tool};
+use testkit::{Home, Script, Tool};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::home;
@@ -13,15 +13,26 @@ use crate::support::home;
 const DEADLINE: Duration = Duration::from_mins(1);
 const COLUMNS: u16 = 70;
 
-/// What a command shows on a terminal of this width, after `answer` was typed.
+/// What a command shows on a terminal, after `answer` was typed.
 pub(crate) async fn on_terminal(
     home: &Home,
     arguments: &[&str],
     environment: &[(&str, &str)],
     answer: &str,
 ) -> (String, i32) {
+    on_terminal_of(COLUMNS, home, arguments, environment, answer).await
+}
+
+/// The same on one of this width; one that does not know its own says 0.
+pub(crate) async fn on_terminal_of(
+    columns: u16,
+    home: &Home,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+    answer: &str,
+) -> (String, i32) {
     let (mut terminal, other_side) = pty_process::open().unwrap();
-    terminal.resize(Size::new(24, COLUMNS)).unwrap();
+    terminal.resize(Size::new(24, columns)).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcpproxy"))
         .args(arguments)
         .env_clear()
@@ -162,62 +173,4 @@ async fn progress_is_for_terminals() {
         "{}",
         piped.stderr
     );
-}
-
-#[tokio::test]
-async fn shells_complete_servers_tools_clients_and_commands() {
-    let home = home_with_tools();
-    let complete = async |line: &[&str]| {
-        let index = (line.len() - 1).to_string();
-        let environment = [
-            ("MCPPROXY_COMPLETE", "bash"),
-            ("_CLAP_COMPLETE_INDEX", index.as_str()),
-            ("_CLAP_IFS", "\n"),
-        ];
-        let arguments = ["--"].iter().chain(line);
-        let output = home.cli_with(arguments, Stdin::Empty, &environment).await;
-        output.succeeded();
-        output.stdout
-    };
-    let servers = complete(&["mcpproxy", "tools", "list", "--server", ""]).await;
-    assert!(servers.lines().any(|line| line == "up"), "{servers}");
-    let clients = complete(&["mcpproxy", "connect", "cl"]).await;
-    assert!(
-        clients.contains("claude-code") && clients.contains("cline"),
-        "{clients}"
-    );
-    assert!(!clients.contains("codex"), "{clients}");
-    let commands = complete(&["mcpproxy", "do"]).await;
-    assert!(commands.contains("doctor"), "{commands}");
-    let config = json!({"mcpServers": serde_json::from_str::<Value>(
-        &std::fs::read_to_string(home.config_file()).unwrap()
-    ).unwrap()["mcpServers"]});
-    let daemon = testkit::TestDaemon::start(home, config).await;
-    daemon.session_with(&["up:look"]).await;
-    let environment = [
-        ("MCPPROXY_COMPLETE", "bash"),
-        ("_CLAP_COMPLETE_INDEX", "3"),
-        ("_CLAP_IFS", "\n"),
-    ];
-    let line = ["--", "mcpproxy", "call", "tool-read", "up:l"];
-    let tools = daemon.home.cli_with(line, Stdin::Empty, &environment).await;
-    assert!(
-        tools.succeeded().stdout.contains("look"),
-        "{}",
-        tools.stdout
-    );
-}
-
-#[tokio::test]
-async fn every_shell_gets_a_script() {
-    let home = home();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let output = home.cli(["completions", shell]).await;
-        assert!(
-            output.succeeded().stdout.contains("MCPPROXY_COMPLETE"),
-            "{}",
-            output.stdout
-        );
-    }
-    home.cli(["completions", "tcsh"]).await.ended_with(2);
 }

@@ -355,7 +355,11 @@ async fn the_words_of_a_held_tool_do_not_reach_an_agent() {
     diff.succeeded();
     assert!(diff.stdout.contains("POISON"), "{}", diff.stdout);
     let list = watched.cli(&["upstream", "list"]).await;
-    assert!(list.stderr.contains("1 tools wait"), "{}", list.stderr);
+    assert!(
+        list.stderr.contains("1 tool to be approved"),
+        "{}",
+        list.stderr
+    );
     assert_eq!(watched.daemon.api("/servers/up").await["held"], 1);
 }
 

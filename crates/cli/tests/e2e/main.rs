@@ -14,6 +14,8 @@ mod canary;
 #[cfg(test)]
 mod cli_call;
 #[cfg(test)]
+mod cli_completion;
+#[cfg(test)]
 mod cli_config;
 #[cfg(test)]
 mod cli_connect;

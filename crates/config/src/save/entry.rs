@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::duration;
 use crate::load::{URL_KEYS, WORKING_DIR_KEYS};
+use crate::secret_option;
 use crate::server::{HttpProtocol, ServerConfig, Transport};
 use crate::template::{SecretTemplate, Template};
 use crate::url;
@@ -81,6 +82,10 @@ fn put_transport(entry: &mut Map<String, Value>, transport: &Transport, audience
         } => {
             entry.insert("command".into(), command.written().into());
             let args: Vec<&str> = args.iter().map(Template::written).collect();
+            let args = match audience {
+                Audience::File => args.into_iter().map(str::to_owned).collect(),
+                Audience::People => secret_option::masked(&args),
+            };
             put_or_drop(entry, "args", (!args.is_empty()).then(|| args.into()));
             put_secrets(entry, "env", env, audience);
             let key = key_in_use(entry, &WORKING_DIR_KEYS);

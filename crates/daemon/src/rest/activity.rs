@@ -69,7 +69,7 @@ pub(super) async fn list(
 pub(super) async fn show(State(state): State<AppState>, Segment(id): Segment) -> ApiResult<Record> {
     let parsed: ActivityId = id.parse().map_err(|_| {
         ApiError::bad_request(format!("'{id}' is not the id of a record"))
-            .hint("an id has 26 letters and digits, as `GET /api/v1/activity` gives it")
+            .hint("an id has 26 letters and digits, as `mcpproxy activity list` shows it")
     })?;
     let record = state.engine.activity().get(parsed).await?;
     record.map(Data).ok_or_else(|| {

@@ -108,7 +108,7 @@ pub(super) async fn clear(
 ) -> ApiResult<Override> {
     let unknown = || {
         ApiError::not_found(format!("there is no override for '{pattern}'"))
-            .hint("list them with GET /api/v1/overrides")
+            .hint("list them with `mcpproxy tools override list` or GET /api/v1/overrides")
     };
     state
         .edit_config(|document| {

@@ -125,7 +125,7 @@ pub(super) async fn restart(
     if !upstream.config().enabled {
         let message = format!("'{name}' is switched off");
         return Err(ApiError::conflict("SERVER_DISABLED", message).hint(format!(
-            "switch it on with POST /api/v1/servers/{name}/enable"
+            "switch it on with `mcpproxy upstream enable {name}`"
         )));
     }
     upstream.restart().await;
@@ -154,7 +154,7 @@ pub(super) fn unknown_server(engine: &Engine, name: &str) -> ApiError {
     let error = ApiError::not_found(format!("there is no server '{name}'"));
     match engine.catalog().suggest_servers(name).first() {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
-        None => error.hint("list them with GET /api/v1/servers"),
+        None => error.hint("list them with `mcpproxy upstream list` or GET /api/v1/servers"),
     }
 }
 

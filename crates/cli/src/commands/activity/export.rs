@@ -1,7 +1,7 @@
 //! `mcpproxy activity export`: streamed, so that a large log takes no memory.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use http_body_util::BodyExt;
@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use crate::api::{Api, lost};
 use crate::args::ActivityFilter;
 use crate::commands::parse;
+use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 
@@ -18,6 +19,14 @@ pub(super) struct What<'a> {
     pub format: &'a str,
     pub include_bodies: bool,
     pub limit: Option<u64>,
+}
+
+/// A terminal, to which lines go with everything visible that would act on it or hide.
+struct Harmless<W> {
+    inner: W,
+    /// What came of a line that has not ended.
+    line: Vec<u8>,
+    escape: fn(&str) -> String,
 }
 
 pub(super) async fn run(
@@ -33,9 +42,26 @@ pub(super) async fn run(
     ];
     let path = format!("/activity/export{}", super::query(what.filter, parameters));
     let mut body = api.stream(&path).await?;
-    let mut target: Box<dyn Write + Send> = match file {
-        Some(file) => Box::new(File::create(file).map_err(|error| unwritable(file, &error))?),
-        None => Box::new(io::stdout()),
+    let (target, terminal): (Box<dyn Write + Send>, bool) = match file {
+        Some(file) => {
+            let opened = File::create(file).map_err(|error| unwritable(file, &error))?;
+            let terminal = opened.is_terminal();
+            (Box::new(opened), terminal)
+        }
+        None => (Box::new(io::stdout()), printer.is_terminal()),
+    };
+    let mut target: Box<dyn Write + Send> = if terminal {
+        Box::new(Harmless {
+            inner: target,
+            line: Vec::new(),
+            escape: if what.format == "csv" {
+                escape::lines
+            } else {
+                escape::json
+            },
+        })
+    } else {
+        target
     };
     let name = file.unwrap_or(Path::new("stdout"));
     // On a terminal the export itself would be torn apart by its progress.
@@ -63,6 +89,30 @@ pub(super) async fn run(
     Ok(Exit::Ok)
 }
 
+impl<W: Write> Harmless<W> {
+    fn show(&mut self, length: usize) -> io::Result<()> {
+        let lines: Vec<u8> = self.line.drain(..length).collect();
+        let text = (self.escape)(&String::from_utf8_lossy(&lines));
+        self.inner.write_all(text.as_bytes())
+    }
+}
+
+impl<W: Write> Write for Harmless<W> {
+    /// Characters are whole only within whole lines, and a record is no longer than one.
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.line.extend_from_slice(data);
+        if let Some(end) = self.line.iter().rposition(|byte| *byte == b'\n') {
+            self.show(end + 1)?;
+        }
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.show(self.line.len())?;
+        self.inner.flush()
+    }
+}
+
 /// How many records there will be, for the progress bar.
 async fn expected(api: &Api, what: &What<'_>) -> Result<u64, Failure> {
     let query = super::query(what.filter, [("limit", Some("1".to_owned()))]);
@@ -74,4 +124,30 @@ async fn expected(api: &Api, what: &What<'_>) -> Result<u64, Failure> {
 fn unwritable(file: &Path, error: &io::Error) -> Failure {
     let what = format!("the export cannot be written to {}", file.display());
     Failure::from_error(Exit::Failed, what, error).advice("choose another place with --output FILE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_in_two_pieces_is_one() {
+        let text = "{\"a\": \"ü\u{202e}\"}\n{\"b\": \"\u{9b}世\"}";
+        for cut in 0..=text.len() {
+            let mut shown = Harmless {
+                inner: Vec::new(),
+                line: Vec::new(),
+                escape: escape::json,
+            };
+            let (one, other) = text.as_bytes().split_at(cut);
+            shown.write_all(one).unwrap();
+            shown.write_all(other).unwrap();
+            shown.flush().unwrap();
+            let shown = String::from_utf8(shown.inner).unwrap();
+            assert_eq!(
+                shown, "{\"a\": \"ü\\u202e\"}\n{\"b\": \"\\u009b世\"}",
+                "{cut}"
+            );
+        }
+    }
 }

@@ -5,15 +5,14 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use super::list::duration;
-use crate::api::Api;
+use crate::api::{Api, segment};
 use crate::commands::parse;
 use crate::escape;
 use crate::exit::{Exit, Outcome};
 use crate::printer::{Format, Printer};
 
 pub(super) async fn run(api: &Api, id: &str, printer: &Printer) -> Outcome {
-    let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
-    let record = parse(&api.get(&format!("/activity/{id}")).await?)?;
+    let record = parse(&api.get(&format!("/activity/{}", segment(id))).await?)?;
     match printer.format {
         Format::Table => printer.text(&sections(&record)),
         _ => printer.data(&record, None),

@@ -41,7 +41,8 @@ async fn add(
         let answer = answer.map_err(|failure| not_added(failure, args))?;
         check = parse(&answer)?;
     }
-    let server = parse(&api.post("/servers", entry).await?)?;
+    let server = api.post("/servers", entry).await;
+    let server = parse(&server.map_err(|failure| not_added(failure, args))?)?;
     Ok((server, check))
 }
 
@@ -83,14 +84,31 @@ fn entry(args: &AddArgs) -> Value {
 
 /// What failed is the look at the server; it can be added all the same.
 fn not_added(failure: Failure, args: &AddArgs) -> Failure {
-    if failure.why.as_deref() != Some("code SERVER_UNAVAILABLE") {
-        return failure;
+    if failure.code.as_deref() != Some("SERVER_UNAVAILABLE") {
+        return Failure {
+            what: without_place(&failure.what),
+            ..failure
+        };
     }
     let advice = failure.advice.unwrap_or_default();
     Failure {
+        what: format!("'{}' is not added", args.name),
+        why: Some(failure.what),
         advice: Some(format!("{advice}; or add it as it is with --no-check")),
-        what: format!("'{}' is not added: {}", args.name, failure.what),
         ..failure
+    }
+}
+
+/// Without a line and a column of the entry, which nobody wrote.
+fn without_place(text: &str) -> String {
+    match text.split_once(" at line 1, column ") {
+        Some((before, after)) => {
+            format!(
+                "{before}{}",
+                after.trim_start_matches(|it: char| it.is_ascii_digit())
+            )
+        }
+        None => text.to_owned(),
     }
 }
 

@@ -4,7 +4,7 @@ use config::Settings;
 use serde_json::Value;
 
 use super::path;
-use crate::api::{Api, Needs};
+use crate::api::{Api, Needs, segment};
 use crate::args::ToolSelection;
 use crate::commands::parse;
 use crate::escape;
@@ -18,6 +18,10 @@ pub(super) async fn run(
 ) -> Outcome {
     let api = Api::reach(settings, Needs::Server(&selection.server)).await?;
     let shown = waiting(selection, &api).await;
+    let shown = match shown {
+        Ok(shown) => all_exist(selection, &shown, &api).await.map(|()| shown),
+        Err(failure) => Err(failure),
+    };
     api.close().await;
     let shown = shown?;
     if printer.format != Format::Table {
@@ -29,12 +33,13 @@ pub(super) async fn run(
     match (tools(&shown).count(), shown["quarantined"] == true) {
         (0, false) => printer.note(&format!("nothing of {server} waits for approval")),
         (_, quarantined) => {
-            if quarantined {
+            let approve = if quarantined {
                 printer.note(&format!("the whole of {server} is in quarantine"));
-            }
-            printer.note(&format!(
-                "approve with `mcpproxy upstream approve {server}`"
-            ));
+                format!("mcpproxy upstream approve {server}")
+            } else {
+                approve_command(selection)
+            };
+            printer.note(&format!("approve with `{approve}`"));
         }
     }
     Ok(Exit::Ok)
@@ -57,6 +62,27 @@ pub(super) async fn waiting(selection: &ToolSelection, api: &Api) -> Result<Valu
         tools.retain(meant);
     }
     Ok(found)
+}
+
+/// A name that no tool has would look as if nothing were waiting.
+async fn all_exist(selection: &ToolSelection, shown: &Value, api: &Api) -> Result<(), Failure> {
+    for name in &selection.tools {
+        let waits = tools(shown).any(|tool| tool["name"] == name.as_str());
+        if !waits {
+            let id = format!("{}:{name}", selection.server);
+            api.get(&format!("/tools/{}", segment(&id))).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What approves the same tools.
+pub(super) fn approve_command(selection: &ToolSelection) -> String {
+    let words = ["mcpproxy", "upstream", "approve", selection.server.as_str()];
+    let words = words
+        .into_iter()
+        .chain(selection.tools.iter().map(String::as_str));
+    escape::line(&words.collect::<Vec<_>>().join(" "))
 }
 
 pub(super) fn tools(drift: &Value) -> impl Iterator<Item = &Value> {

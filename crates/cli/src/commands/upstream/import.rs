@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::args::ImportArgs;
 use crate::commands::connect::{client_failure, parse_client, places};
+use crate::commands::count;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Entry, Format, Printer};
 use crate::settings::config_failure;
@@ -43,7 +44,7 @@ pub(super) fn run(args: &ImportArgs, settings: &Settings, printer: &Printer) -> 
         print_table(&candidates, printer);
     }
     let imported = !servers.is_empty() && {
-        let question = format!("Import {}?", count(servers.len()));
+        let question = format!("Import {}?", count(servers.len() as u64, "server"));
         consent::ask(args.consent, &question, printer)?
     };
     if imported {
@@ -53,7 +54,10 @@ pub(super) fn run(args: &ImportArgs, settings: &Settings, printer: &Printer) -> 
         printer.data(&report(&candidates, imported), Some("servers"));
     } else if imported {
         let file = settings.config_file().display().to_string();
-        printer.text(&format!("{} imported into {file}\n", count(servers.len())));
+        printer.text(&format!(
+            "{} imported into {file}\n",
+            count(servers.len() as u64, "server")
+        ));
     } else if servers.is_empty() {
         printer.text("there is nothing to import\n");
     } else {
@@ -180,25 +184,13 @@ fn masked_entry(candidate: &Candidate) -> Value {
     entry
 }
 
+/// What looks like a secret, wherever it stands; options that take one are masked already.
 fn mask_arguments(args: &mut [Value]) {
     let redactor = Redactor::new([""; 0]).ok();
-    let mut secret_follows = false;
     for arg in args {
-        let text = arg.as_str().unwrap_or_default().to_owned();
-        let (option, value) = text.split_once('=').unwrap_or((&text, ""));
-        let is_secret = clients::is_secret_option(option);
-        let masked = if secret_follows {
-            activity::MASK.to_owned()
-        } else if is_secret && !value.is_empty() {
-            format!("{option}={}", activity::MASK)
-        } else {
-            let safe = redactor
-                .as_ref()
-                .map(|redactor| redactor.text(&text).into_owned());
-            safe.unwrap_or_else(|| activity::MASK.to_owned())
-        };
-        secret_follows = is_secret && value.is_empty();
-        *arg = masked.into();
+        let text = arg.as_str().unwrap_or_default();
+        let safe = redactor.as_ref().map(|redactor| redactor.text(text));
+        *arg = safe.map_or(activity::MASK.into(), |safe| safe.into_owned().into());
     }
 }
 
@@ -232,13 +224,6 @@ fn clients_of(candidate: &Candidate) -> Vec<&'static str> {
         .iter()
         .map(|client| client.as_str())
         .collect()
-}
-
-fn count(servers: usize) -> String {
-    match servers {
-        1 => "1 server".to_owned(),
-        servers => format!("{servers} servers"),
-    }
 }
 
 fn or_none(text: &str) -> &str {

@@ -4,7 +4,7 @@ use config::Settings;
 use serde_json::Value;
 
 use crate::api::{Api, Needs};
-use crate::commands::parse;
+use crate::commands::{count, parse};
 use crate::escape;
 use crate::exit::{Exit, Outcome};
 use crate::printer::{Entry, Format, Printer};
@@ -55,7 +55,8 @@ fn note_trouble(server: &Value, printer: &Printer) {
     if let Some(held) = server["held"].as_u64().filter(|held| *held > 0) {
         let name = text("name");
         printer.note(&format!(
-            "\n{name}: {held} tools wait for approval\n  do: look at them with `mcpproxy upstream diff {name}`"
+            "\n{name}: {} to be approved\n  do: look with `mcpproxy upstream diff {name}`",
+            count(held, "tool")
         ));
     }
     if server["last_error"].is_string() {

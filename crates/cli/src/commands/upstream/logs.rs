@@ -74,7 +74,10 @@ fn print(page: &Value, printer: &Printer) {
     for line in lines(page) {
         match printer.format {
             Format::Table => printer.text(&format!("{}\n", escape::line(line))),
-            _ => printer.text(&format!("{}\n", Value::from(line))),
+            _ => printer.text(&format!(
+                "{}\n",
+                escape::json(&Value::from(line).to_string())
+            )),
         }
     }
 }

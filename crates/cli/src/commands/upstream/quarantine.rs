@@ -32,9 +32,7 @@ pub(super) async fn run(
         names => format!("{} of {}", names.join(", "), selection.server),
     };
     printer.text(&format!("in quarantine: {}\n", escape::line(&what)));
-    printer.note(&escape::line(&format!(
-        "end it with `mcpproxy upstream approve {}`",
-        selection.server
-    )));
+    let approve = super::diff::approve_command(selection);
+    printer.note(&format!("end it with `{approve}`"));
     Ok(Exit::Ok)
 }

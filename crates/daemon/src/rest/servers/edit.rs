@@ -68,7 +68,7 @@ pub(in crate::rest) async fn create(
             format!("there is a server '{name}' already"),
         )
         .hint(format!(
-            "choose another name, or change it with PATCH /api/v1/servers/{name}"
+            "choose another name, or first remove it with `mcpproxy upstream remove {name}`; PATCH /api/v1/servers/{name} changes it"
         ))
     };
     if query.dry_run {
