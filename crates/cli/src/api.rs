@@ -285,7 +285,7 @@ impl ApiFailure {
 
 /// Text as a part of a path.
 pub(crate) fn segment(text: &str) -> String {
-    let encoded: String = form_urlencoded::byte_serialize(text.as_bytes()).collect();
+    let encoded: String = url::form_urlencoded::byte_serialize(text.as_bytes()).collect();
     // Forms write a space as no path does.
     encoded.replace('+', "%20")
 }

@@ -2,7 +2,6 @@
 
 use policy::Tier;
 use serde_json::{Value, json};
-use url::form_urlencoded;
 
 use super::parse;
 use crate::api::{Api, segment};

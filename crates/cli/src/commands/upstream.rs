@@ -10,7 +10,6 @@ mod manage;
 mod quarantine;
 
 use config::Settings;
-use url::form_urlencoded;
 
 use crate::api::segment;
 use crate::args::UpstreamCommand;

@@ -2,7 +2,6 @@
 
 use policy::{EffectiveTier, Provenance, Tier};
 use serde_json::Value;
-use url::form_urlencoded;
 
 use super::list::duration;
 use crate::api::{Api, segment};
