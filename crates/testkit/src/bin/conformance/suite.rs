@@ -103,8 +103,9 @@ impl Suite {
         // Extensions are announced in the modern era only.
         if revision == Revision::Modern {
             for name in EXTENSIONS {
-                let subject = ["server", "--url", url];
-                scenarios.push(self.scenario(subject, name, false, revision).await?);
+                // On no list of the revision, so the suite has to be urged.
+                let subject = ["server", "--force", "--url", url];
+                scenarios.push(self.scenario(&subject, name, false, revision).await?);
             }
         }
         Ok(Outcome { scenarios })
@@ -122,7 +123,7 @@ impl Suite {
         let mut scenarios = Vec::new();
         for (name, scored) in client_scenarios(&String::from_utf8_lossy(&listed.stdout)) {
             let subject = ["client", "--command", command];
-            scenarios.push(self.scenario(subject, &name, scored, revision).await?);
+            scenarios.push(self.scenario(&subject, &name, scored, revision).await?);
         }
         Ok(Outcome { scenarios })
     }
@@ -130,7 +131,7 @@ impl Suite {
     /// Judges a server or a client by one scenario.
     async fn scenario(
         &self,
-        subject: [&str; 3],
+        subject: &[&str],
         name: &str,
         scored: bool,
         revision: Revision,
@@ -146,8 +147,8 @@ impl Suite {
             OsStr::new("-o"),
             results.path().as_os_str(),
         ];
-        let subject = subject.map(OsStr::new);
-        let output = self.run(subject.into_iter().chain(arguments)).await?;
+        let subject = subject.iter().map(OsStr::new);
+        let output = self.run(subject.chain(arguments)).await?;
         let complaints = complaints(results.path(), name)?;
         Ok(Scenario {
             name: name.to_owned(),
