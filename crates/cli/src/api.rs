@@ -28,6 +28,9 @@ use crate::exit::{Exit, Failure};
 /// How long a command without a daemon waits for its upstreams.
 const SETTLE: Duration = Duration::from_secs(30);
 
+/// How long a daemon may take to say that it is there; a busy one has other things to do.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 #[derive(Debug)]
 pub(crate) enum Api {
     Daemon { socket: PathBuf },
@@ -70,6 +73,7 @@ impl Api {
         let data_dir = settings.data_dir(&config);
         let socket = DataDir::socket(&data_dir);
         if UnixStream::connect(&socket).await.is_ok() {
+            answers(&socket).await?;
             return Ok(Self::Daemon { socket });
         }
         Self::in_process(settings, config, needs).await
@@ -109,7 +113,10 @@ impl Api {
         let config = crate::settings::load(settings)?.config;
         let socket = DataDir::socket(&settings.data_dir(&config));
         match UnixStream::connect(&socket).await {
-            Ok(_) => Ok(Self::Daemon { socket }),
+            Ok(_) => {
+                answers(&socket).await?;
+                Ok(Self::Daemon { socket })
+            }
             Err(error) => {
                 let socket = socket.display();
                 let why = match error.kind() {
@@ -348,20 +355,35 @@ async fn over_socket(socket: &Path, request: Request<Body>) -> Result<Response<B
         .map_err(|error| unreachable(&error))
 }
 
+/// A daemon that takes connections and says nothing would keep a command waiting for ever.
+async fn answers(socket: &Path) -> Result<(), Failure> {
+    let asking = over_socket(socket, health()?);
+    let Ok(answer) = tokio::time::timeout(PATIENCE, asking).await else {
+        let (socket, patience) = (socket.display(), PATIENCE.as_secs());
+        let why = format!("it takes connections on {socket} and said nothing for {patience} s");
+        return Err(
+            Failure::new(Exit::Unreachable, "the daemon does not answer")
+                .why(why)
+                .advice("`mcpproxy doctor` says which process it is and how to replace it"),
+        );
+    };
+    answer.map(|_| ())
+}
+
 /// Whether a daemon answers at this address, as clients would find it.
 pub(crate) async fn is_healthy(address: &str) -> bool {
-    let Ok(stream) = TcpStream::connect(address).await else {
+    let (Ok(stream), Ok(request)) = (TcpStream::connect(address).await, health()) else {
         return false;
     };
-    let request = Request::get("/healthz")
+    let answer = exchange(stream, request).await;
+    answer.is_ok_and(|answer| answer.status().is_success())
+}
+
+fn health() -> Result<Request<Body>, Failure> {
+    Request::get("/healthz")
         .header(header::HOST, "localhost")
-        .body(Body::empty());
-    match request {
-        Ok(request) => exchange(stream, request)
-            .await
-            .is_ok_and(|answer| answer.status().is_success()),
-        Err(_) => false,
-    }
+        .body(Body::empty())
+        .map_err(|error| Failure::from_error(Exit::Usage, "the request cannot be made", &error))
 }
 
 async fn exchange(

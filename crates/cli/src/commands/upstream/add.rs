@@ -90,11 +90,12 @@ fn not_added(failure: Failure, args: &AddArgs) -> Failure {
             ..failure
         };
     }
-    let advice = failure.advice.unwrap_or_default();
+    // What the daemon advises is about an entry that is there already.
+    let advice = "put that right and add it again, or add it as it is with `--no-check`";
     Failure {
         what: format!("'{}' is not added", args.name),
         why: Some(failure.what),
-        advice: Some(format!("{advice}; or add it as it is with --no-check")),
+        advice: Some(advice.to_owned()),
         ..failure
     }
 }

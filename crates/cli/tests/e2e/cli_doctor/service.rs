@@ -77,6 +77,12 @@ async fn a_daemon_that_hangs_is_seen_and_hangs_nobody() {
     let connect = ["connect", "claude-code", "--dry-run"];
     let preview = daemon.home.cli(connect).await;
     assert!(preview.succeeded().stdout.contains(daemon.address()));
+    for command in [["tools", "list"], ["upstream", "list"]] {
+        let waited = daemon.home.cli(command).await;
+        waited.ended_with(3);
+        assert!(waited.stderr.contains("does not answer"), "{waited:?}");
+        assert!(waited.stderr.contains("mcpproxy doctor"), "{waited:?}");
+    }
     // The fix is what comes next, without the shell.
     let daemon = TestDaemon::start(daemon.killed().await, json!({})).await;
     set_mode(&daemon.home.config_file(), 0o600);
