@@ -35,6 +35,12 @@ fn warnings(text: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_whole_number_may_be_written_with_a_point() {
+    let config = clean(r#"{"activity": {"max_records": 293.0}}"#);
+    assert_eq!(config.activity.max_records, 293);
+}
+
+#[test]
 fn an_empty_object_is_all_defaults() {
     let config = clean("{}");
     assert_eq!(config, Config::default());

@@ -124,14 +124,20 @@ impl<'a> Node<'a> {
     }
 
     pub(crate) fn whole_number(&self) -> Result<u64, Fault> {
-        match self.kind() {
-            Kind::Number => serde_json::from_str(self.raw.get()).map_err(|_| {
-                self.fault(Problem::NotWhole {
-                    found: self.raw.get().to_owned(),
-                })
-            }),
-            _ => Err(self.wrong_kind("a whole number")),
+        if self.kind() != Kind::Number {
+            return Err(self.wrong_kind("a whole number"));
         }
+        let text = self.raw.get();
+        // `5.0` is a whole number, too, for JSON and for programs that know only one kind.
+        let whole = match text.split_once('.') {
+            Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => whole,
+            _ => text,
+        };
+        serde_json::from_str(whole).map_err(|_| {
+            self.fault(Problem::NotWhole {
+                found: text.to_owned(),
+            })
+        })
     }
 
     pub(crate) fn elements(&self) -> Result<Vec<Self>, Fault> {
