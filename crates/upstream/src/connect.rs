@@ -84,7 +84,7 @@ impl Connector {
             outcome = self.attempt(hello(Some(Era::Legacy)), events).await;
         }
         let connected = outcome?;
-        eras.keep(&self.server, connected.client.era());
+        eras.keep(&self.server, connected.client.next_era());
         Ok(connected)
     }
 

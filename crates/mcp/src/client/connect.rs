@@ -13,13 +13,20 @@ use super::link::Link;
 use super::modern::{Carrier, Prospect};
 use super::{ConnectError, Era, Hello, RequestError, Transport};
 
+/// What came of connecting.
+pub(super) struct Found {
+    pub(super) transport: Transport,
+    /// The era to begin with next time.
+    pub(super) next_era: Era,
+}
+
 pub(super) async fn over_lines<R, W>(
     reader: R,
     writer: W,
     line_limit: usize,
     hello: &Hello,
     incoming: Arc<Incoming>,
-) -> Result<Transport, ConnectError>
+) -> Result<Found, ConnectError>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -42,7 +49,7 @@ pub(super) async fn over_http(
     endpoint: HttpEndpoint,
     hello: &Hello,
     incoming: Arc<Incoming>,
-) -> Result<Transport, ConnectError> {
+) -> Result<Found, ConnectError> {
     let transport = endpoint.transport;
     let wire = Arc::new(Wire::new(endpoint, Arc::clone(&incoming)));
     if transport == HttpTransport::Sse {
@@ -73,7 +80,7 @@ async fn over_two_endpoints(
     link: Arc<TwoEndpoints>,
     hello: &Hello,
     incoming: Arc<Incoming>,
-) -> Result<Transport, ConnectError> {
+) -> Result<Found, ConnectError> {
     let carrier = Carrier::Sse(Arc::clone(&link));
     let greeting = async {
         let greeted = Greeted::begin(link, hello).await?;
@@ -87,9 +94,12 @@ async fn in_era(
     hello: &Hello,
     incoming: Arc<Incoming>,
     greeting: impl Future<Output = Result<Legacy, ConnectError>>,
-) -> Result<Transport, ConnectError> {
+) -> Result<Found, ConnectError> {
     if hello.era == Some(Era::Legacy) {
-        return greeting.await.map(Transport::Legacy);
+        return greeting.await.map(|legacy| Found {
+            transport: Transport::Legacy(legacy),
+            next_era: Era::Legacy,
+        });
     }
     let prospect = Prospect::new(carrier, hello, incoming)?;
     let handshake = if hello.era == Some(Era::Modern) {
@@ -97,8 +107,16 @@ async fn in_era(
     } else {
         match negotiate(hello.probe_timeout, prospect.discover(), greeting).await? {
             Verdict::Modern(handshake) => handshake,
-            Verdict::Legacy(legacy) => return Ok(Transport::Legacy(legacy)),
+            Verdict::Legacy { greeted, modern } => {
+                return Ok(Found {
+                    transport: Transport::Legacy(greeted),
+                    next_era: if modern { Era::Modern } else { Era::Legacy },
+                });
+            }
         }
     };
-    Ok(Transport::Modern(prospect.connected(handshake)))
+    Ok(Found {
+        transport: Transport::Modern(prospect.connected(handshake)),
+        next_era: Era::Modern,
+    })
 }

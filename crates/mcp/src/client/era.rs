@@ -23,7 +23,11 @@ pub enum Era {
 #[derive(Debug)]
 pub(super) enum Verdict<L> {
     Modern(Handshake),
-    Legacy(L),
+    /// It was greeted. `modern` if it turned out on the way that it need not have been.
+    Legacy {
+        greeted: L,
+        modern: bool,
+    },
 }
 
 /// Why `server/discover` did not succeed.
@@ -74,13 +78,22 @@ pub(super) async fn negotiate<L>(
         Ok(Ok(handshake)) => return Ok(Verdict::Modern(handshake)),
         Ok(Err(refused)) if refused.legacy => {
             tracing::debug!(error = ?refused.error, "the server is taken for a legacy one");
-            return initializing.await.map(Verdict::Legacy);
+            let greeted = initializing.await?;
+            return Ok(Verdict::Legacy {
+                greeted,
+                modern: false,
+            });
         }
         Ok(Err(refused)) => return Err(refused.error),
         Err(_) => tracing::debug!(?patience, "the server has not told its era in time"),
     }
     let error = match initializing.await {
-        Ok(greeted) => return Ok(Verdict::Legacy(greeted)),
+        Ok(greeted) => {
+            // One that was only slow has answered in between.
+            let late = tokio::time::timeout(Duration::ZERO, discovering).await;
+            let modern = matches!(late, Ok(Ok(_)));
+            return Ok(Verdict::Legacy { greeted, modern });
+        }
         Err(error) => error,
     };
     match tokio::time::timeout(patience, discovering).await {

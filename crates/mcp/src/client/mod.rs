@@ -43,6 +43,7 @@ pub use self::hello::Hello;
 pub use self::http::{HttpEndpoint, HttpTransport, same_origin_redirects};
 pub use self::progress::ProgressReceiver;
 
+use self::connect::Found;
 use self::in_flight::{Deadline, answered};
 use self::incoming::Incoming;
 use self::legacy::Legacy;
@@ -70,6 +71,7 @@ pub struct RequestOptions {
 
 struct Inner {
     transport: Transport,
+    next_era: Era,
     incoming: Arc<Incoming>,
     /// Stops every task of this client.
     _gone: DropGuard,
@@ -103,8 +105,7 @@ impl Client {
         let (incoming, gone) = incoming(events);
         let connecting =
             connect::over_lines(reader, writer, line_limit, &hello, Arc::clone(&incoming));
-        let transport = connecting.await?;
-        Ok(Self::new(transport, incoming, gone))
+        Ok(Self::new(connecting.await?, incoming, gone))
     }
 
     /// Connects over HTTP, with whichever transport the server turns out to speak.
@@ -116,13 +117,14 @@ impl Client {
         events: impl Events,
     ) -> Result<Self, ConnectError> {
         let (incoming, gone) = incoming(events);
-        let transport = connect::over_http(endpoint, &hello, Arc::clone(&incoming)).await?;
-        Ok(Self::new(transport, incoming, gone))
+        let found = connect::over_http(endpoint, &hello, Arc::clone(&incoming)).await?;
+        Ok(Self::new(found, incoming, gone))
     }
 
-    fn new(transport: Transport, incoming: Arc<Incoming>, gone: DropGuard) -> Self {
+    fn new(found: Found, incoming: Arc<Incoming>, gone: DropGuard) -> Self {
         let inner = Inner {
-            transport,
+            transport: found.transport,
+            next_era: found.next_era,
             incoming,
             _gone: gone,
         };
@@ -139,12 +141,18 @@ impl Client {
         }
     }
 
-    /// The era that the server speaks, which its owner may want to remember.
+    /// The era that is spoken.
     pub fn era(&self) -> Era {
         match self.inner.transport {
             Transport::Legacy(_) => Era::Legacy,
             Transport::Modern(_) => Era::Modern,
         }
+    }
+
+    /// The era that its owner may want to remember and begin with next time. It is another than the
+    /// one that is spoken if the server knows both and was too slow to say so.
+    pub fn next_era(&self) -> Era {
+        self.inner.next_era
     }
 
     /// Sends a request and waits for its result.
