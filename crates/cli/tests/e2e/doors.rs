@@ -208,6 +208,38 @@ async fn all_pairings_of_eras_pass_everything_through_both_doors() {
 }
 
 #[tokio::test]
+async fn skills_of_several_upstreams_are_found_through_one_door() {
+    let home = home();
+    // The first in the order of names knows nothing of skills.
+    let plain = home.upstream("a", &Script::new([Tool::read_only("look")]));
+    let (one, two) = (fixture_over_stdio("both"), fixture_over_stdio("both"));
+    let servers = json!({"a": plain.config(), "one": one, "two": two});
+    let daemon = TestDaemon::with_servers(home, servers).await;
+    let session = Session::open(&daemon.url("/mcp/direct")).await;
+    let ask = async |method: &str, uri: &str| {
+        let params = json!({ "uri": uri }).to_string();
+        session.request(method, &params).await
+    };
+    let listed = session.request("skills/list", "{}").await.result.unwrap();
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let skills = listed["skills"].as_array().unwrap();
+    assert_eq!(
+        skills.len(),
+        1,
+        "what two announce is listed once: {listed}"
+    );
+    let uri = skills[0]["uri"].as_str().unwrap();
+    ask("skills/get", uri).await.result.unwrap();
+    let folder = uri.strip_suffix("/SKILL.md").unwrap();
+    let found = ask("resources/directory/read", folder).await.result;
+    assert!(found.is_ok_and(|found| found.contains(uri)));
+    for method in ["skills/get", "resources/directory/read"] {
+        let refused = ask(method, "skill://nobody/SKILL.md").await;
+        assert_eq!(refused.result.unwrap_err()["code"], -32602, "{method}");
+    }
+}
+
+#[tokio::test]
 async fn questions_reach_the_client_whose_call_is_under_way_and_no_other() {
     const CALLS: usize = 6;
     let servers = json!({"fx": fixture_over_stdio("legacy")});

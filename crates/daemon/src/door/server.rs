@@ -27,16 +27,17 @@ pub(crate) struct ServerDoor {
     pub(super) clients: Clients,
 }
 
+/// What a tool or a prompt is asked for by.
 #[derive(Deserialize)]
-struct ToolCall<'a> {
-    name: String,
+pub(super) struct Named<'a> {
+    pub(super) name: String,
     #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
+    pub(super) arguments: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Resource {
-    uri: String,
+pub(super) struct Resource {
+    pub(super) uri: String,
 }
 
 #[derive(Deserialize)]
@@ -86,7 +87,7 @@ impl ServerDoor {
 
     async fn call_tool(&self, request: &Request, context: &RequestContext) -> Answer {
         let params = request.params.clone().unwrap_or_else(empty_object);
-        let ToolCall { name, arguments } = parse(&request.method, Some(&params))?;
+        let Named { name, arguments } = parse(&request.method, Some(&params))?;
         let name = format!("{}:{name}", self.server);
         let call = CallRequest::by_tier(name, arguments, params.clone());
         let client = self.clients.on_behalf(context);

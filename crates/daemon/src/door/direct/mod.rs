@@ -23,7 +23,9 @@ use self::names::{renamed, resolve, with_name};
 use self::owners::Owners;
 use super::clients::Clients;
 use super::passage::{Answer, call_tool, forward, raw, to_error};
-use super::server::{connected, empty_object, let_go, log_level, parameter_headers, parse};
+use super::server::{
+    Named, Resource, connected, empty_object, let_go, log_level, parameter_headers, parse,
+};
 use crate::engine::{CallRequest, Engine};
 
 const INSTRUCTIONS: &str = "All connected MCP servers at once. The names of tools and prompts begin \
@@ -37,18 +39,6 @@ pub(crate) struct DirectDoor {
     engine: Arc<Engine>,
     owners: Owners,
     pub(super) clients: Clients,
-}
-
-#[derive(Deserialize)]
-struct Named<'a> {
-    name: String,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Resource {
-    uri: String,
 }
 
 #[derive(Deserialize)]

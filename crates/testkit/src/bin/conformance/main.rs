@@ -1,7 +1,7 @@
 //! `conformance --node NODE --suite SUITE [--only TEXT]`: judges the fixture, and mcpproxy in front
 //! of it, with the protocol's own conformance suite, and prints what came of it as a table.
 //!
-//! It fails when a scenario that counts does not pass and the protocol gives no reason why it
+//! It fails when a scenario, scored or not, does not pass and the protocol gives no reason why it
 //! could not. `scripts/conformance` installs what it needs and runs it.
 
 mod leg;
