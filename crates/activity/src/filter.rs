@@ -1,6 +1,8 @@
 //! Which records are wanted. REST, the command line and event streams all parse their filters
 //! here, so that the same mistake gets the same answer everywhere.
 
+use std::ops::RangeInclusive;
+
 use jiff::Timestamp;
 use policy::{DataSensitivity, OperationType};
 
@@ -8,6 +10,9 @@ use crate::id::ActivityId;
 use crate::record::Record;
 use crate::search::SearchText;
 use crate::words::{RecordType, Source, Status, Word};
+
+/// No identifier is higher; its time leaves the first bit free.
+const LAST_ORDER: u64 = u64::MAX >> 1;
 
 /// Every condition that is given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -130,6 +135,11 @@ impl Filter {
 
     /// Whether the record is wanted; the same answer as a store gives.
     pub fn matches(&self, record: &Record) -> bool {
+        self.matches_fields(record) && self.q.as_ref().is_none_or(|q| q.matches(record))
+    }
+
+    /// Whether the record is wanted as far as can be told without its words.
+    pub(crate) fn matches_fields(&self, record: &Record) -> bool {
         fn is<T: PartialEq>(wanted: Option<&T>, actual: &T) -> bool {
             wanted.is_none_or(|wanted| wanted == actual)
         }
@@ -137,7 +147,6 @@ impl Filter {
             wanted.is_none() || wanted == actual
         }
         let intent = record.metadata.intent.as_ref();
-        let order = record.id.order();
         is(self.record_type.as_ref(), &record.record_type)
             && is(self.status.as_ref(), &record.status)
             && is(self.source.as_ref(), &record.source)
@@ -154,13 +163,24 @@ impl Filter {
                 self.sensitivity,
                 intent.and_then(|intent| intent.data_sensitivity),
             )
-            && self
-                .start_time
-                .is_none_or(|start| ActivityId::first_order_at(start) <= order)
-            && self
-                .end_time
-                .is_none_or(|end| order <= ActivityId::last_order_at(end))
-            && self.q.as_ref().is_none_or(|q| q.matches(record))
+            && self.orders().contains(&record.id.order())
+    }
+
+    /// The identifiers that its times allow, by their upper halves.
+    pub(crate) fn orders(&self) -> RangeInclusive<u64> {
+        let first = self.start_time.map_or(0, ActivityId::first_order_at);
+        let last = self.end_time.map_or(LAST_ORDER, ActivityId::last_order_at);
+        first..=last
+    }
+
+    /// Whether every record of its times is wanted.
+    pub(crate) fn is_only_a_time(&self) -> bool {
+        let times = Self {
+            start_time: self.start_time,
+            end_time: self.end_time,
+            ..Self::default()
+        };
+        *self == times
     }
 }
 

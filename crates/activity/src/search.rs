@@ -12,7 +12,7 @@ const MOST_WORDS: usize = 16;
 const SEARCHED_ARGUMENTS: usize = 8 * 1024;
 
 /// Fewer letters begin nearly every word, and finding them all would take too long.
-const SHORTEST_PREFIX: usize = 3;
+pub(crate) const SHORTEST_PREFIX: usize = 3;
 
 /// Words that must all be found in the tool's name, the arguments, the error or the reason.
 ///
@@ -50,7 +50,8 @@ impl SearchText {
     }
 
     pub(crate) fn matches(&self, record: &Record) -> bool {
-        let text = searched_words(
+        let mut missing: Vec<&SearchWord> = self.words.iter().collect();
+        each_word(
             record.tool_name.as_deref(),
             record.arguments.as_ref().map(Payload::as_str),
             record.error_message.as_deref(),
@@ -59,16 +60,9 @@ impl SearchText {
                 .intent
                 .as_ref()
                 .and_then(|intent| intent.reason.as_deref()),
+            |word| missing.retain(|wanted| !wanted.is_met_by(word)),
         );
-        self.words.iter().all(|wanted| {
-            text.split(' ').any(|word| {
-                if wanted.prefix {
-                    word.starts_with(&wanted.text)
-                } else {
-                    word == wanted.text
-                }
-            })
-        })
+        missing.is_empty()
     }
 }
 
@@ -83,30 +77,37 @@ impl SearchWord {
         let prefix = word.len() < piece.len() && text.chars().count() >= SHORTEST_PREFIX;
         Some(Self { text, prefix })
     }
+
+    fn is_met_by(&self, word: &str) -> bool {
+        if self.prefix {
+            word.starts_with(&self.text)
+        } else {
+            word == self.text
+        }
+    }
 }
 
-/// The words by which a record is found, separated by spaces. Stores index this text and nothing
-/// else, so that they agree with [`SearchText::matches`] on what a word is.
-pub(crate) fn searched_words(
+/// Calls `found` with every word by which a record is found. Stores index these and nothing else,
+/// so that they agree with [`SearchText::matches`] on what a word is.
+pub(crate) fn each_word(
     tool_name: Option<&str>,
     arguments: Option<&str>,
     error_message: Option<&str>,
     reason: Option<&str>,
-) -> String {
+    mut found: impl FnMut(&str),
+) {
     let arguments = arguments.map(|text| cut(text, SEARCHED_ARGUMENTS));
-    let mut output = String::new();
+    let mut folded = String::new();
     for text in [tool_name, arguments, error_message, reason]
         .into_iter()
         .flatten()
     {
         for word in split(text) {
-            if !output.is_empty() {
-                output.push(' ');
-            }
-            push_folded(&mut output, word);
+            folded.clear();
+            push_folded(&mut folded, word);
+            found(&folded);
         }
     }
-    output
 }
 
 fn split(text: &str) -> impl Iterator<Item = &str> {
@@ -116,7 +117,9 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
 
 fn push_folded(output: &mut String, word: &str) {
     if word.is_ascii() {
-        output.extend(word.chars().map(|letter| letter.to_ascii_lowercase()));
+        let start = output.len();
+        output.push_str(word);
+        output[start..].make_ascii_lowercase();
     } else {
         output.push_str(&word.to_lowercase());
     }

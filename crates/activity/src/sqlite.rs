@@ -6,6 +6,7 @@ mod codes;
 mod derived;
 mod error;
 mod files;
+mod index;
 mod journal;
 mod list;
 mod names;
@@ -91,20 +92,14 @@ impl SqliteStore {
     pub fn open(options: &SqliteOptions) -> Result<Opened, OpenError> {
         let files = Files::prepare(&options.directory)?;
         let lock = files.lock()?;
-        let prepared = open::prepare(&files, options.max_file_bytes)?;
+        let mut prepared = open::prepare(&files, options.max_file_bytes)?;
+        let (moved_aside, backup) = (prepared.moved_aside.take(), prepared.backup.take());
+        let interrupted = prepared.interrupted;
         let readers = Pool::open(&files.database())?;
         let (queue, inbox) = queue::queue(Journal::open(&files)?);
         let (events, _) = broadcast::channel(WATCHED_EVENTS);
         let health = Arc::new(SharedHealth::default());
-        let writer = Writer::new(
-            prepared.connection,
-            prepared.head,
-            prepared.most_pages,
-            inbox,
-            events.clone(),
-            Arc::clone(&health),
-            lock,
-        );
+        let writer = Writer::new(prepared, inbox, events.clone(), Arc::clone(&health), lock);
         std::thread::Builder::new()
             .name("activity-writer".to_owned())
             .spawn(move || writer.run())
@@ -119,9 +114,9 @@ impl SqliteStore {
                 events,
                 pruned,
             },
-            moved_aside: prepared.moved_aside,
-            backup: prepared.backup,
-            interrupted: prepared.interrupted,
+            moved_aside,
+            backup,
+            interrupted,
         })
     }
 
@@ -165,20 +160,11 @@ impl SqliteStore {
             .unwrap_or(Ok(()))
     }
 
-    /// Has what is derived from records brought up to date, where there is somebody to do it.
+    /// Has the sums brought up to date, where there is somebody to do it.
     async fn settle(&self) -> Result<(), StoreError> {
         match &self.queue {
             Some(queue) => queue.ask(Job::Flush).await,
             None => Ok(()),
-        }
-    }
-
-    /// What a question about records needs; searched ones must be indexed.
-    async fn up_to_date(&self, searched: bool) -> Result<(), StoreError> {
-        if searched {
-            self.settle().await
-        } else {
-            self.stored().await
         }
     }
 
@@ -227,7 +213,7 @@ impl ActivityStore for SqliteStore {
 
     fn page(&self, request: ListRequest) -> StoreFuture<'_, Page> {
         Box::pin(async move {
-            self.up_to_date(request.filter.q.is_some()).await?;
+            self.stored().await?;
             self.readers
                 .run(move |connection| list::page(connection, &request))
                 .await
@@ -251,7 +237,7 @@ impl ActivityStore for SqliteStore {
         include_bodies: bool,
     ) -> StoreFuture<'_, Vec<Record>> {
         Box::pin(async move {
-            self.up_to_date(filter.q.is_some()).await?;
+            self.stored().await?;
             self.readers
                 .run(move |connection| {
                     list::scan(connection, &filter, after, limit, include_bodies)

@@ -154,6 +154,20 @@ impl Batch {
         }
     }
 
+    /// The records that the batch ended, in the order in which it did.
+    pub(super) fn ended(&self) -> Vec<(u64, &Started, &Ended)> {
+        let whole = self.records.iter().filter_map(|record| {
+            let (sequence, ended) = record.ended.as_ref()?;
+            Some((*sequence, &*record.started, ended))
+        });
+        let ends = self.ends.iter();
+        let mut ended: Vec<_> = whole
+            .chain(ends.map(|end| (end.sequence, &*end.started, &end.ended)))
+            .collect();
+        ended.sort_unstable_by_key(|(sequence, ..)| *sequence);
+        ended
+    }
+
     /// What to tell those who watch, in order.
     pub(super) fn events(&self) -> impl Iterator<Item = Event> + '_ {
         self.links.iter().filter_map(|link| {

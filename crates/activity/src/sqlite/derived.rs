@@ -1,43 +1,35 @@
-//! What is derived from records that have ended: sums per hour and the words they are found by.
+//! Sums per hour, derived from records that have ended.
 //!
-//! Both are written apart from the records, in slices, so that a call does not pay for them.
-//! `progress` says how far they are; whoever needs them up to date has them flushed first, and
-//! after a crash the rest is derived from the records again.
+//! They are written apart from the records, many at a time, because most records of an hour add
+//! to the same few rows. `progress` says how far they are; whoever needs them up to date has them
+//! flushed first, and after a crash the rest is derived from the records again.
 
 use std::collections::{HashMap, VecDeque};
 
 use rusqlite::{Connection, params};
 
 use super::codes::{Code, signed, unsigned};
-use super::row::{self, COLUMNS, JOINS, Part};
+use super::row::{self, COLUMNS, JOINS};
 use super::write::{NameIds, ROW_BYTES, stored_bytes};
 use crate::chain::EntryKind;
-use crate::payload::Payload;
 use crate::record::{Ended, Started};
 use crate::retention::Holdings;
-use crate::search::searched_words;
 use crate::stats::duration_bucket;
 use crate::store::StoreError;
 use crate::words::{RecordType, Status};
 
-/// How many records are derived in one go. The word index merges what each of them adds, so many
-/// at once cost far less than a few at a time.
-pub(super) const SLICE: usize = 1024;
-
-/// After so many it is asked whether somebody waits: less than a millisecond of the writer's time.
-const PIECE: usize = 32;
+/// How many records are summed up in one go, which takes less than five milliseconds.
+pub(super) const SLICE: usize = 4 * 1024;
 
 /// Sums are kept a little longer than the longest period that can be asked for.
 const KEPT_HOURS: i64 = 31 * 24;
 
 const MILLISECONDS_PER_HOUR: i64 = 3_600_000;
 
-/// One record that has ended and is not in the sums and the search yet.
+/// One record that has ended and is not in the sums yet.
 #[derive(Debug)]
 pub(super) struct Derived {
     sequence: u64,
-    order: u64,
-    words: String,
     bytes: u64,
     /// Nothing for records that are no calls.
     sum: Option<(SumKey, Sum)>,
@@ -70,16 +62,6 @@ impl Derived {
         bytes: u64,
     ) -> Self {
         let intent = started.metadata.intent.as_ref();
-        let arguments = started
-            .arguments
-            .as_ref()
-            .and_then(|arguments| arguments.text.as_ref());
-        let words = searched_words(
-            started.tool_name.as_deref(),
-            arguments.map(Payload::as_str),
-            ended.error_message.as_deref(),
-            intent.and_then(|intent| intent.reason.as_deref()),
-        );
         let key = SumKey {
             hour: hour_of(started.id.timestamp()),
             server: names.server.unwrap_or(0),
@@ -100,8 +82,6 @@ impl Derived {
         let sum = counted.then_some((key, sum));
         Self {
             sequence,
-            order: started.id.order(),
-            words,
             bytes,
             sum,
         }
@@ -128,25 +108,17 @@ pub(super) fn hour_of(timestamp: jiff::Timestamp) -> i64 {
     timestamp.as_millisecond().div_euclid(MILLISECONDS_PER_HOUR)
 }
 
-/// Writes the oldest slice of what is waiting, or less of it if something else is `pressing`. The
-/// caller has a transaction open and removes what was written when it is committed.
+/// Writes the oldest slice of what is waiting. The caller has a transaction open and removes what
+/// was written when it is committed.
 pub(super) fn write_slice(
     connection: &Connection,
     waiting: &VecDeque<Derived>,
-    pressing: impl Fn() -> bool,
 ) -> rusqlite::Result<usize> {
-    let mut slice: usize = 0;
+    let slice = waiting.len().min(SLICE);
     let mut sums: HashMap<SumKey, Sum> = HashMap::new();
     let mut durations: HashMap<(i64, i64, i64, u64), u64> = HashMap::new();
     let (mut bytes, mut through) = (0, 0);
-    let mut index =
-        connection.prepare_cached("INSERT INTO search (rowid, words) VALUES (?1, ?2)")?;
-    for derived in waiting.iter().take(SLICE) {
-        if slice > 0 && slice.is_multiple_of(PIECE) && pressing() {
-            break;
-        }
-        slice += 1;
-        index.execute(params![signed(derived.order), derived.words])?;
+    for derived in waiting.iter().take(slice) {
         bytes += derived.bytes;
         through = derived.sequence;
         if let Some((key, one)) = derived.sum {
@@ -164,7 +136,6 @@ pub(super) fn write_slice(
             }
         }
     }
-    drop(index);
     write_sums(connection, &sums)?;
     write_durations(connection, &durations)?;
     connection
@@ -237,7 +208,7 @@ pub(super) fn forget_old_sums(
     Ok(())
 }
 
-/// What the sums and the search do not have yet, a slice at a time, read from the records.
+/// What the sums do not have yet, a slice at a time, read from the records.
 pub(super) fn read_missing(connection: &Connection) -> Result<Vec<Derived>, StoreError> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT chain.sequence, records.server, records.tool, records.client, {COLUMNS} \
@@ -255,11 +226,8 @@ pub(super) fn read_missing(connection: &Connection) -> Result<Vec<Derived>, Stor
             tool: found.get(2)?,
             client: found.get(3)?,
         };
-        let mut halves = row::read(found, 4)?;
+        let halves = row::read(found, 4)?;
         let order = halves.started.id.order();
-        if let Some(arguments) = &mut halves.started.arguments {
-            arguments.text = row::read_body(connection, Part::Arguments, order)?;
-        }
         let Some(ended) = &halves.ended else { continue };
         let bytes = ROW_BYTES
             + stored_bytes(connection, "arguments", order)?

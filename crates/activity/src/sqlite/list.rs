@@ -1,28 +1,20 @@
 //! Lists and single records.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 
-use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::codes::{Code, signed, unsigned};
+use super::codes::{signed, unsigned};
+use super::index::{Wanted, look_up};
 use super::row::{self, COLUMNS, JOINS};
 use crate::filter::Filter;
 use crate::id::ActivityId;
 use crate::page::{Begin, Cursor, ListRequest, Page};
 use crate::record::Record;
-use crate::search::SearchText;
 use crate::store::StoreError;
 
 /// Counting stops here, so that a list of millions is still answered at once.
 const MOST_COUNTED: u64 = 50_000;
-
-/// Counting is dearer when rows have to be looked at, not only an index.
-const MOST_COUNTED_SLOWLY: u64 = 10_000;
-
-/// The index of words, and its key.
-const SEARCH: &str = "search";
-const SEARCH_KEY: &str = "search.rowid";
 
 /// How many records there are: those that were summed up, those that ended since, and those that
 /// are open. Counting a million rows would take longer than the rest of a list.
@@ -31,34 +23,41 @@ const ALL: &str = "SELECT (SELECT records FROM progress) \
      + (SELECT count(*) FROM chain WHERE kind IN (2, 3) \
         AND sequence > (SELECT through_sequence FROM progress))";
 
-/// Every record, from an index whose entries are a tenth of the size of a row. All its values are
-/// listed, so that a range of time is looked up within each of them.
-const NARROW: &str = "records INDEXED BY records_by_source";
-const NARROW_CONDITION: &str = " AND records.source IN (1, 2, 3)";
+/// The records that are in no block, apart from the open ones: those that ended last.
+const ENDED_LAST: &str = "chain CROSS JOIN records ON records.id = chain.record";
+const IS_ENDED_LAST: &str = "chain.kind IN (2, 3) \
+     AND chain.sequence > (SELECT indexed_sequence FROM progress)";
 
-/// The `WHERE` of a list, put together from fixed text and bound values.
-struct Conditions {
-    source: &'static str,
-    key: &'static str,
-    sql: String,
-    values: Vec<Value>,
-    count: usize,
-    /// How many of them are about columns of the record.
-    columns: usize,
+/// Which part of the list is wanted, and how many records of the whole are to be counted.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    after: Option<Cursor>,
+    offset: u64,
+    limit: u32,
+    count: Option<u64>,
+}
+
+struct Total {
+    records: u64,
+    stopped: bool,
 }
 
 pub(super) fn page(connection: &mut Connection, request: &ListRequest) -> Result<Page, StoreError> {
     // One transaction, so that the total and the page speak of the same moment.
     let transaction = connection.transaction()?;
-    let conditions = Conditions::of(&request.filter);
-    let total = conditions.count(&transaction)?;
     let limit = request.page.limit();
     let (after, offset) = match request.page.begin {
         Begin::Offset(offset) => (None, offset),
         Begin::After(cursor) => (Some(cursor), 0),
     };
     // One more than asked for tells whether there is a next page.
-    let mut activities = conditions.select(&transaction, after, limit + 1, offset)?;
+    let part = Part {
+        after,
+        offset,
+        limit: limit + 1,
+        count: Some(MOST_COUNTED),
+    };
+    let (total, mut activities) = find(&transaction, &request.filter, part)?;
     let more = activities.len() > limit as usize;
     activities.truncate(limit as usize);
     if request.page.include_bodies {
@@ -88,7 +87,13 @@ pub(super) fn scan(
     include_bodies: bool,
 ) -> Result<Vec<Record>, StoreError> {
     let transaction = connection.transaction()?;
-    let mut records = Conditions::of(filter).select(&transaction, after, limit, 0)?;
+    let part = Part {
+        after,
+        offset: 0,
+        limit,
+        count: None,
+    };
+    let (_, mut records) = find(&transaction, filter, part)?;
     if include_bodies {
         for record in &mut records {
             row::fill_bodies(&transaction, record)?;
@@ -102,199 +107,166 @@ pub(super) fn get(
     id: ActivityId,
 ) -> Result<Option<Record>, StoreError> {
     let transaction = connection.transaction()?;
-    let sql = format!(
-        "SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1 AND records.id_tail = ?2"
-    );
-    let halves = transaction
-        .prepare_cached(&sql)?
-        .query_row([signed(id.order()), signed(id.tail())], |found| {
-            Ok(row::read(found, 0))
-        })
-        .optional()?
-        .transpose()?;
-    let Some(halves) = halves else {
+    let Some(mut record) = by_key(&transaction, id.order())?.filter(|record| record.id == id)
+    else {
         return Ok(None);
     };
-    let mut record = Record::from_halves(&halves.started, halves.ended.as_ref());
     row::fill_bodies(&transaction, &mut record)?;
     Ok(Some(record))
 }
 
-struct Total {
-    records: u64,
-    stopped: bool,
+/// A part of the list, and how long the whole is as far as that is to be counted.
+fn find(
+    connection: &Connection,
+    filter: &Filter,
+    part: Part,
+) -> Result<(Total, Vec<Record>), StoreError> {
+    if filter.is_only_a_time() {
+        let total = count_times(connection, filter, part.count)?;
+        return Ok((total, in_order_of_time(connection, filter, part)?));
+    }
+    let mut outside = outside_blocks(connection, filter)?;
+    let wanted = Wanted {
+        before: part.after.map(Cursor::order),
+        skip: part.offset,
+        take: part.limit as usize,
+        count: part.count,
+    };
+    let found = look_up(connection, filter, outside.keys().copied(), wanted)?;
+    let mut records = Vec::with_capacity(found.orders.len());
+    for order in found.orders {
+        let record = match outside.remove(&order) {
+            Some(record) => Some(record),
+            None => by_key(connection, order)?,
+        };
+        // The index may know of a record that somebody took out behind the log's back.
+        records.extend(record);
+    }
+    Ok((Total::of(found.counted, part.count), records))
 }
 
-impl Conditions {
-    fn of(filter: &Filter) -> Self {
-        let mut conditions = Self {
-            source: "records",
-            key: "records.id",
-            sql: "1".to_owned(),
-            values: Vec::new(),
-            count: 0,
-            columns: 0,
-        };
-        let code = |word: i64| Value::Integer(word);
-        let name = "(SELECT id FROM names WHERE text = ?)";
-        conditions.equal(
-            "type",
-            "?",
-            filter.record_type.map(|word| code(word.code())),
-        );
-        conditions.equal("source", "?", filter.source.map(|word| code(word.code())));
-        conditions.equal("status", "?", filter.status.map(|word| code(word.code())));
-        conditions.equal(
-            "intent_type",
-            "?",
-            filter.intent_type.map(|word| code(word.code())),
-        );
-        conditions.equal(
-            "sensitivity",
-            "?",
-            filter.sensitivity.map(|word| code(word.code())),
-        );
-        conditions.equal("server", name, filter.server.clone().map(Value::Text));
-        conditions.equal("tool", name, filter.tool.clone().map(Value::Text));
-        conditions.equal("client", name, filter.client.clone().map(Value::Text));
-        conditions.equal(
-            "session_id",
-            "?",
-            filter.session_id.clone().map(Value::Text),
-        );
-        conditions.equal(
-            "request_id",
-            "?",
-            filter.request_id.clone().map(Value::Text),
-        );
-        if let Some(q) = &filter.q {
-            conditions.search(q);
-        }
-        if let Some(start) = filter.start_time {
-            conditions.bound(">=", ActivityId::first_order_at(start));
-        }
-        if let Some(end) = filter.end_time {
-            conditions.bound("<=", ActivityId::last_order_at(end));
-        }
-        conditions
+/// Every record of a time, which needs no index: the key is in order of time.
+fn in_order_of_time(
+    connection: &Connection,
+    filter: &Filter,
+    part: Part,
+) -> Result<Vec<Record>, StoreError> {
+    let range = filter.orders();
+    let last = match part.after {
+        Some(cursor) => cursor.order().saturating_sub(1).min(*range.end()),
+        None => *range.end(),
+    };
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM records {JOINS} WHERE records.id BETWEEN ?1 AND ?2 \
+         ORDER BY records.id DESC LIMIT ?3 OFFSET ?4"
+    ))?;
+    let mut rows = statement.query(params![
+        signed(*range.start()),
+        signed(last),
+        part.limit,
+        signed(part.offset)
+    ])?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        records.push(read(row)?);
     }
+    Ok(records)
+}
 
-    fn equal(&mut self, column: &'static str, operand: &str, value: Option<Value>) {
-        let Some(value) = value else { return };
-        let _ = write!(self.sql, " AND records.{column} = {operand}");
-        self.values.push(value);
-        self.columns += 1;
-        self.count += 1;
+fn count_times(
+    connection: &Connection,
+    filter: &Filter,
+    most: Option<u64>,
+) -> Result<Total, StoreError> {
+    if most.is_none() {
+        return Ok(Total::of(0, most));
     }
-
-    /// The index of words leads: it gives its matches newest first, and records follow by key.
-    fn search(&mut self, q: &SearchText) {
-        self.source = "search CROSS JOIN records ON records.id = search.rowid";
-        self.key = SEARCH_KEY;
-        self.sql.push_str(" AND search MATCH ?");
-        // The words hold letters and digits only, so quoting them is all there is to it.
-        let mut query = String::new();
-        for word in q.words() {
-            let _ = write!(
-                query,
-                "\"{}\"{} ",
-                word.text,
-                if word.prefix { "*" } else { "" }
-            );
-        }
-        self.values.push(Value::Text(query));
-        self.count += 1;
+    if *filter == Filter::default() {
+        let records = connection
+            .prepare_cached(ALL)?
+            .query_row([], |row| row.get(0))?;
+        return Ok(Total {
+            records: unsigned(records),
+            stopped: false,
+        });
     }
+    let outside = outside_blocks(connection, filter)?;
+    let wanted = Wanted {
+        before: None,
+        skip: 0,
+        take: 0,
+        count: most,
+    };
+    let found = look_up(connection, filter, outside.keys().copied(), wanted)?;
+    Ok(Total::of(found.counted, most))
+}
 
-    fn bound(&mut self, comparison: &str, order: u64) {
-        let _ = write!(self.sql, " AND {} {comparison} ?", self.key);
-        self.values.push(Value::Integer(signed(order)));
-        self.count += 1;
+/// The records that pass the filter and are in no block: they are looked at one by one.
+fn outside_blocks(
+    connection: &Connection,
+    filter: &Filter,
+) -> Result<BTreeMap<u64, Record>, StoreError> {
+    let mut outside = BTreeMap::new();
+    for (source, condition) in [
+        (ENDED_LAST, IS_ENDED_LAST),
+        ("records INDEXED BY open_records", "records.status = 1"),
+    ] {
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM {source} {JOINS} WHERE {condition}"
+        ))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let mut record = read(row)?;
+            if !filter.matches_fields(&record) {
+                continue;
+            }
+            if let Some(q) = &filter.q {
+                let order = record.id.order();
+                record.arguments = row::read_body(connection, row::Part::Arguments, order)?;
+                if !q.matches(&record) {
+                    continue;
+                }
+                record.arguments = None;
+            }
+            outside.insert(record.id.order(), record);
+        }
     }
+    Ok(outside)
+}
 
-    fn count(&self, connection: &Connection) -> Result<Total, StoreError> {
-        if self.count == 0 {
-            let records = connection
-                .prepare_cached(ALL)?
-                .query_row([], |row| row.get(0))?;
-            return Ok(Total {
-                records: unsigned(records),
-                stopped: false,
-            });
-        }
-        // One condition is answered from one index alone, more have to look at the rows.
-        let (source, also, most) = match (self.key == SEARCH_KEY, self.columns) {
-            (true, 0) => (SEARCH, "", MOST_COUNTED_SLOWLY),
-            (false, 0) => (NARROW, NARROW_CONDITION, MOST_COUNTED),
-            (false, 1) => (self.source, "", MOST_COUNTED),
-            _ => (self.source, "", MOST_COUNTED_SLOWLY),
-        };
-        let sql = format!(
-            "SELECT count(*) FROM (SELECT 1 FROM {source} WHERE {}{also} LIMIT {})",
-            self.sql,
-            most + 1
-        );
-        let found = connection
-            .prepare_cached(&sql)?
-            .query_row(params_from_iter(&self.values), |row| row.get(0))?;
-        let found = unsigned(found);
-        Ok(Total {
-            records: found.min(most),
-            stopped: found > most,
-        })
-    }
+fn by_key(connection: &Connection, order: u64) -> Result<Option<Record>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1");
+    connection
+        .prepare_cached(&sql)?
+        .query_row([signed(order)], |row| Ok(read(row)))
+        .optional()?
+        .transpose()
+}
 
-    fn select(
-        &self,
-        connection: &Connection,
-        after: Option<Cursor>,
-        limit: u32,
-        offset: u64,
-    ) -> Result<Vec<Record>, StoreError> {
-        let mut values = self.values.clone();
-        let mut sql = format!(
-            "SELECT {COLUMNS} FROM {} {JOINS} WHERE {}",
-            self.source, self.sql
-        );
-        if let Some(cursor) = after {
-            let _ = write!(sql, " AND {} < ?", self.key);
-            values.push(Value::Integer(signed(cursor.order())));
+fn read(row: &Row<'_>) -> Result<Record, StoreError> {
+    let halves = row::read(row, 0)?;
+    Ok(Record::from_halves(&halves.started, halves.ended.as_ref()))
+}
+
+impl Total {
+    fn of(counted: u64, most: Option<u64>) -> Self {
+        let most = most.unwrap_or(u64::MAX);
+        Self {
+            records: counted.min(most),
+            stopped: counted > most,
         }
-        let _ = write!(sql, " ORDER BY {} DESC LIMIT ? OFFSET ?", self.key);
-        values.push(Value::Integer(limit.into()));
-        values.push(Value::Integer(signed(offset)));
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params_from_iter(values))?;
-        let mut records = Vec::new();
-        while let Some(found) = rows.next()? {
-            let halves = row::read(found, 0)?;
-            records.push(Record::from_halves(&halves.started, halves.ended.as_ref()));
-        }
-        Ok(records)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::codes::Code;
     use crate::chain::EntryKind;
-    use crate::words::{Source, Status, Word};
+    use crate::words::Status;
 
     #[test]
     fn codes_that_are_written_out_are_the_codes() {
         assert_eq!(Status::Pending.code(), 1);
         assert_eq!([EntryKind::End.code(), EntryKind::Whole.code()], [2, 3]);
-    }
-
-    #[test]
-    fn the_narrow_index_is_asked_for_every_source() {
-        let codes: Vec<String> = Source::ALL
-            .iter()
-            .map(|word| word.code().to_string())
-            .collect();
-        assert_eq!(
-            NARROW_CONDITION,
-            format!(" AND records.source IN ({})", codes.join(", "))
-        );
     }
 }

@@ -12,6 +12,7 @@ use super::batch::{Batch, Open};
 use super::codes::{Code, signed, unsigned};
 use super::error::OpenError;
 use super::files::Files;
+use super::index::{self, Drafts};
 use super::journal;
 use super::names::Names;
 use super::pool::keep_plans;
@@ -34,6 +35,8 @@ const CHECK_STEPS: i32 = 10_000;
 pub(super) struct Prepared {
     pub(super) connection: Connection,
     pub(super) head: Link,
+    /// What has ended and is in no block of the index.
+    pub(super) drafts: Drafts,
     /// How large the file may become.
     pub(super) most_pages: Option<i64>,
     pub(super) moved_aside: Option<PathBuf>,
@@ -70,10 +73,12 @@ fn attempt(
     let mut head = read_head(&connection)?;
     store_journal(&mut connection, &mut head, files)?;
     let interrupted = end_what_was_open(&mut connection, &mut head)?;
-    catch_up(&mut connection)?;
+    sum_up(&mut connection)?;
+    let drafts = index_the_rest(&mut connection)?;
     Ok(Prepared {
         connection,
         head,
+        drafts,
         most_pages,
         moved_aside: None,
         backup,
@@ -220,9 +225,11 @@ fn end_what_was_open(connection: &mut Connection, head: &mut Link) -> Result<u64
     let transaction = connection.transaction()?;
     let mut batch = Batch::new(*head);
     {
-        let sql = format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.status = ?1");
+        // Written out, because a value that is bound cannot be known to have an index.
+        let pending = Status::Pending.code();
+        let sql = format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.status = {pending}");
         let mut statement = transaction.prepare(&sql)?;
-        let mut rows = statement.query([Status::Pending.code()])?;
+        let mut rows = statement.query([])?;
         while let Some(found) = rows.next()? {
             let started = Arc::new(row::read(found, 0)?.started);
             let id = started.id;
@@ -238,13 +245,29 @@ fn end_what_was_open(connection: &mut Connection, head: &mut Link) -> Result<u64
     Ok(batch.ends.len() as u64)
 }
 
-/// Derives what the last process did not get to, the interrupted records included.
-fn catch_up(connection: &mut Connection) -> Result<(), StoreError> {
+/// Sums up what the last process did not get to, the interrupted records included.
+fn sum_up(connection: &mut Connection) -> Result<(), StoreError> {
     loop {
         let transaction = connection.transaction()?;
         let missing = derived::read_missing(&transaction)?.into();
-        if derived::write_slice(&transaction, &missing, || false)? == 0 {
+        if derived::write_slice(&transaction, &missing)? == 0 {
             return Ok(());
+        }
+        transaction.commit()?;
+    }
+}
+
+/// Indexes what the last process did not get to. What does not fill a block is drafted.
+fn index_the_rest(connection: &mut Connection) -> Result<Drafts, StoreError> {
+    let mut drafts = Drafts::default();
+    loop {
+        let transaction = connection.transaction()?;
+        if index::draft_missing(&transaction, &mut drafts)? == 0 {
+            return Ok(drafts);
+        }
+        while drafts.full() > 0 {
+            index::write_next(&transaction, &drafts)?;
+            drafts.written();
         }
         transaction.commit()?;
     }

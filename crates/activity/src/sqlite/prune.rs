@@ -6,6 +6,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::codes::{Code, signed, unsigned};
 use super::derived::{self, Derived};
+use super::index;
 use super::row::{self, COLUMNS, JOINS};
 use super::write::{ROW_BYTES, insert_link, prepare_links};
 use super::writer::Writer;
@@ -110,8 +111,9 @@ fn remove_slice(
     let Some(last) = expired.last() else {
         return Ok(0);
     };
-    let orders = expired.iter().filter_map(|record| record.order);
-    remove_records(&transaction, &orders.collect::<Vec<_>>())?;
+    let orders: Vec<u64> = expired.iter().filter_map(|record| record.order).collect();
+    remove_records(&transaction, &orders)?;
+    index::forget(&transaction, &orders)?;
     let cut = last.through;
     let mut head = writer.head;
     for (order, _) in beginning
@@ -137,6 +139,7 @@ fn remove_slice(
         .execute(params![signed(records), signed(bytes)])?;
     transaction.commit()?;
     writer.head = head;
+    writer.drafts.forget(&orders);
     writer
         .waiting
         .retain(|derived| derived.sequence() > cut.sequence);
@@ -203,14 +206,11 @@ fn restate(connection: &Connection, head: Link, order: u64) -> Result<Link, Stor
     Ok(link)
 }
 
-/// Table by table: in a full store the rows of the first must make room for the notes that the
-/// index of words takes of what is gone.
 fn remove_records(connection: &Connection, orders: &[u64]) -> rusqlite::Result<()> {
     for sql in [
         "DELETE FROM responses WHERE record = ?1",
         "DELETE FROM arguments WHERE record = ?1",
         "DELETE FROM records WHERE id = ?1",
-        "DELETE FROM search WHERE rowid = ?1",
     ] {
         let mut statement = connection.prepare_cached(sql)?;
         for order in orders {

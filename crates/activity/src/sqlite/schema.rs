@@ -15,6 +15,7 @@ const APPLICATION_ID: i64 = 0x6d63_7061;
 pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0001_initial.sql"),
     include_str!("schema/0002_facts.sql"),
+    include_str!("schema/0003_blocks.sql"),
 ];
 
 /// What is known about a file before it is used.

@@ -247,11 +247,11 @@ impl Walk<'_> {
                 reason,
             }));
         }
-        let derived: i64 =
-            self.connection
-                .query_row("SELECT through_sequence FROM progress", [], |row| {
-                    row.get(0)
-                })?;
+        let derived: i64 = self.connection.query_row(
+            "SELECT max(through_sequence, indexed_sequence) FROM progress",
+            [],
+            |row| row.get(0),
+        )?;
         if unsigned(derived) > self.place.sequence {
             let sequence = self.place.sequence + 1;
             return Ok(Some(Break {

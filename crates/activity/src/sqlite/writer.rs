@@ -12,7 +12,9 @@ use tokio::sync::broadcast;
 
 use super::batch::{Batch, Open};
 use super::derived::{self, Derived};
+use super::index::{self, Drafts};
 use super::names::Names;
+use super::open::Prepared;
 use super::prune;
 use super::queue::{Answer, Append, Inbox, Job, Taken, Work};
 use super::write;
@@ -25,8 +27,11 @@ use crate::words::Status;
 
 const LARGEST_BATCH: usize = 512;
 
-/// How many records may wait for what is derived from them while somebody waits for the writer.
+/// How many records may wait to be summed up while somebody waits for the writer.
 const MOST_WAITING: usize = 4 * derived::SLICE;
+
+/// How many blocks of records may wait to be indexed meanwhile.
+const MOST_DRAFTS: usize = 4;
 
 /// How long what is derived may lag behind when nothing else happens.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -42,6 +47,7 @@ pub(super) struct Writer {
     pub(super) head: Link,
     pub(super) names: Names,
     pub(super) waiting: VecDeque<Derived>,
+    pub(super) drafts: Drafts,
     /// How large the file may become, if it is limited.
     pub(super) most_pages: Option<i64>,
     open: Open,
@@ -62,20 +68,19 @@ pub(super) struct SharedHealth(AtomicU8);
 
 impl Writer {
     pub(super) fn new(
-        connection: Connection,
-        head: Link,
-        most_pages: Option<i64>,
+        prepared: Prepared,
         inbox: Inbox,
         events: broadcast::Sender<Event>,
         health: Arc<SharedHealth>,
         lock: File,
     ) -> Self {
         Self {
-            connection,
-            head,
+            connection: prepared.connection,
+            head: prepared.head,
             names: Names::default(),
             waiting: VecDeque::new(),
-            most_pages,
+            drafts: prepared.drafts,
+            most_pages: prepared.most_pages,
             open: Open::new(),
             backlog: Vec::new(),
             failed_at: None,
@@ -137,9 +142,9 @@ impl Writer {
 
     /// What waits must not outgrow what comes in; callers that keep the queue full wait for it.
     fn catch_up(&mut self) {
-        while self.waiting.len() >= derived::SLICE {
-            let bearable = self.waiting.len() < MOST_WAITING;
-            if bearable && self.inbox.is_pressing() || !self.flush_slice_or_log() {
+        while self.waiting.len() >= derived::SLICE || self.drafts.full() > 0 {
+            let bearable = self.waiting.len() < MOST_WAITING && self.drafts.full() < MOST_DRAFTS;
+            if bearable && self.inbox.is_pressing() || !self.derive_some_or_log() {
                 return;
             }
         }
@@ -162,7 +167,7 @@ impl Writer {
         self.store(Vec::new(), &[]);
         self.give_another_chance();
         if !self.waiting.is_empty() {
-            self.flush_slice_or_log();
+            self.derive_some_or_log();
         }
     }
 
@@ -277,6 +282,9 @@ impl Writer {
                 let _ = self.events.send(event);
             }
         }
+        for (sequence, started, ended) in batch.ended() {
+            self.drafts.add(sequence, started, ended);
+        }
     }
 
     /// Keeps what must not be lost, and refuses what somebody waits for and can do without.
@@ -326,36 +334,38 @@ impl Writer {
         Ok(())
     }
 
-    /// Brings everything that is derived up to date.
+    /// Brings the sums up to date.
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         while !self.waiting.is_empty() {
-            // Somebody waits for all of it, so nobody else is let in between.
-            self.write_slice(|_| false)?;
+            self.flush_slice()?;
         }
         Ok(())
     }
 
-    /// Brings a part of it up to date, a small one if somebody waits for the writer.
     pub(super) fn flush_slice(&mut self) -> rusqlite::Result<()> {
-        self.write_slice(Inbox::is_pressing)
-    }
-
-    fn write_slice(&mut self, pressing: fn(&Inbox) -> bool) -> rusqlite::Result<()> {
-        self.connection
-            .pragma_update(None, "synchronous", "NORMAL")?;
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let pressing = || pressing(&self.inbox);
-        let written = derived::write_slice(&transaction, &self.waiting, pressing)?;
-        transaction.commit()?;
+        let written = derive(&mut self.connection, |transaction| {
+            derived::write_slice(transaction, &self.waiting)
+        })?;
         self.waiting.drain(..written);
         Ok(())
     }
 
-    /// Whether a slice was written.
-    fn flush_slice_or_log(&mut self) -> bool {
-        match self.flush_slice() {
+    fn write_block(&mut self) -> rusqlite::Result<()> {
+        derive(&mut self.connection, |transaction| {
+            index::write_next(transaction, &self.drafts)
+        })?;
+        self.drafts.written();
+        Ok(())
+    }
+
+    /// Whether a block or a slice of sums was written.
+    fn derive_some_or_log(&mut self) -> bool {
+        let written = if self.drafts.full() > 0 {
+            self.write_block()
+        } else {
+            self.flush_slice()
+        };
+        match written {
             Ok(()) => true,
             Err(error) => {
                 tracing::warn!(%error, "sums and search of the activity log lag behind");
@@ -363,6 +373,18 @@ impl Writer {
             }
         }
     }
+}
+
+/// Writes something that can be derived again, so that it need not wait for the disk.
+fn derive<T>(
+    connection: &mut Connection,
+    write: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let written = write(&transaction)?;
+    transaction.commit()?;
+    Ok(written)
 }
 
 /// The end of a record whose caller went away, if it is still open.

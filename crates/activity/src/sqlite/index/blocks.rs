@@ -1,0 +1,233 @@
+//! Blocks as rows: writing a draft as one, making up for what a crash left out, and taking out
+//! what retention removed.
+
+use rusqlite::{Connection, Row, params};
+
+use super::super::codes::{signed, unsigned};
+use super::super::row::{self, COLUMNS, JOINS, Part};
+use super::positions::{Positions, read_number, write_number};
+use super::{BLOCK, BUCKETS, Draft, Drafts};
+use crate::chain::EntryKind;
+use crate::store::StoreError;
+
+/// How many blocks there can be; the bits of a key above it are the bucket.
+const BLOCK_BITS: u32 = 40;
+
+/// The columns of a block without its list, in the order in which [`Block::read`] wants them.
+pub(super) const COLUMNS_OF_BLOCK: &str = "id, oldest, newest, size, gone";
+
+/// A block without the list of its records.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    pub(super) id: i64,
+    pub(super) oldest: u64,
+    pub(super) newest: u64,
+    size: usize,
+    gone: Option<Positions>,
+}
+
+/// A row of the index that does not hold what it should.
+#[derive(Debug, thiserror::Error)]
+#[error("a block of the index is damaged")]
+pub(super) struct Damaged;
+
+impl From<Damaged> for StoreError {
+    fn from(error: Damaged) -> Self {
+        Self::Corrupt(std::sync::Arc::new(error))
+    }
+}
+
+impl Block {
+    pub(super) fn read(row: &Row<'_>) -> Result<Self, StoreError> {
+        let gone = row.get::<_, Option<Vec<u8>>>(4)?;
+        let gone = gone.map(|bytes| Positions::from_bytes(&bytes).ok_or(Damaged));
+        Ok(Self {
+            id: row.get(0)?,
+            oldest: unsigned(row.get(1)?),
+            newest: unsigned(row.get(2)?),
+            size: row.get::<_, u16>(3)?.into(),
+            gone: gone.transpose()?,
+        })
+    }
+
+    /// Every record that is still there.
+    pub(super) fn present(&self) -> Positions {
+        let mut present = Positions::first(self.size);
+        if let Some(gone) = &self.gone {
+            present.subtract(gone);
+        }
+        present
+    }
+
+    /// The records at all of its positions.
+    pub(super) fn orders(&self, connection: &Connection) -> Result<Vec<u64>, StoreError> {
+        let mut list = connection.prepare_cached("SELECT records FROM blocks WHERE id = ?1")?;
+        let orders = list.query_row([self.id], |row| {
+            Ok(read_orders(row.get_ref(0)?.as_blob()?, self.size))
+        })?;
+        Ok(orders.ok_or(Damaged)?)
+    }
+}
+
+/// Where the terms of a bucket and a block are.
+pub(super) fn key(bucket: usize, block: i64) -> i64 {
+    signed((bucket as u64) << BLOCK_BITS) | block
+}
+
+/// Writes the next full draft as a block. The caller has a transaction open, and says that it was
+/// written when that is committed.
+pub(in super::super) fn write_next(
+    connection: &Connection,
+    drafts: &Drafts,
+) -> rusqlite::Result<()> {
+    match drafts.next() {
+        Some(draft) => write(connection, draft),
+        None => Ok(()),
+    }
+}
+
+fn write(connection: &Connection, draft: &Draft) -> rusqlite::Result<()> {
+    let orders = draft.orders();
+    let (oldest, newest) = (orders.iter().min(), orders.iter().max());
+    if let (Some(oldest), Some(newest)) = (oldest, newest) {
+        let block = connection
+            .prepare_cached(
+                "INSERT INTO blocks (oldest, newest, size, gone, records) \
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .insert(params![
+                signed(*oldest),
+                signed(*newest),
+                signed(orders.len() as u64),
+                draft.gone().map(Positions::to_bytes),
+                write_orders(orders),
+            ])?;
+        let mut insert =
+            connection.prepare_cached("INSERT INTO terms (id, postings) VALUES (?1, ?2)")?;
+        for (bucket, postings) in draft.postings().iter().enumerate() {
+            if !postings.is_empty() {
+                insert.execute(params![key(bucket, block), postings])?;
+            }
+        }
+    }
+    connection
+        .prepare_cached("UPDATE progress SET indexed_sequence = max(indexed_sequence, ?1)")?
+        .execute([signed(draft.through())])?;
+    Ok(())
+}
+
+/// Drafts what ended after the last that is drafted and is in no block, as far as it fills one.
+/// Tells how many records that were.
+pub(in super::super) fn draft_missing(
+    connection: &Connection,
+    drafts: &mut Drafts,
+) -> Result<usize, StoreError> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT chain.sequence, {COLUMNS} \
+         FROM chain CROSS JOIN records ON records.id = chain.record {JOINS} \
+         WHERE chain.sequence > max((SELECT indexed_sequence FROM progress), ?1) \
+         AND chain.kind IN ({}, {}) ORDER BY chain.sequence LIMIT {BLOCK}",
+        EntryKind::End.code(),
+        EntryKind::Whole.code(),
+    ))?;
+    let mut rows = statement.query([signed(drafts.through())])?;
+    let mut missing = 0;
+    while let Some(found) = rows.next()? {
+        let mut halves = row::read(found, 1)?;
+        if let Some(arguments) = &mut halves.started.arguments {
+            let order = halves.started.id.order();
+            arguments.text = row::read_body(connection, Part::Arguments, order)?;
+        }
+        if let Some(ended) = &halves.ended {
+            drafts.add(unsigned(found.get(0)?), &halves.started, ended);
+        }
+        missing += 1;
+    }
+    Ok(missing)
+}
+
+/// Takes records out of the blocks they are in. A block of which nothing is left goes.
+pub(in super::super) fn forget(connection: &Connection, orders: &[u64]) -> Result<(), StoreError> {
+    let (Some(oldest), Some(newest)) = (orders.iter().min(), orders.iter().max()) else {
+        return Ok(());
+    };
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS_OF_BLOCK} FROM blocks INDEXED BY blocks_by_oldest \
+         WHERE oldest <= ?2 AND newest >= ?1"
+    ))?;
+    let mut rows = statement.query([signed(*oldest), signed(*newest)])?;
+    let mut blocks = Vec::new();
+    while let Some(row) = rows.next()? {
+        blocks.push(Block::read(row)?);
+    }
+    drop(rows);
+    for block in blocks {
+        let mut gone = block.gone.unwrap_or(Positions::NONE);
+        for (position, order) in block.orders(connection)?.iter().enumerate() {
+            if orders.contains(order) {
+                gone.insert(position);
+            }
+        }
+        if gone.len() == block.size {
+            remove(connection, block.id)?;
+        } else {
+            connection
+                .prepare_cached("UPDATE blocks SET gone = ?2 WHERE id = ?1")?
+                .execute(params![block.id, gone.to_bytes()])?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(connection: &Connection, block: i64) -> rusqlite::Result<()> {
+    let mut terms = connection.prepare_cached("DELETE FROM terms WHERE id = ?1")?;
+    for bucket in 0..BUCKETS {
+        terms.execute([key(bucket, block)])?;
+    }
+    connection
+        .prepare_cached("DELETE FROM blocks WHERE id = ?1")?
+        .execute([block])?;
+    Ok(())
+}
+
+/// Steps from one to the next. Records end in nearly the order in which they started, so the
+/// steps are small; the lowest bit says whether one goes back.
+fn write_orders(orders: &[u64]) -> Vec<u8> {
+    let (mut output, mut before) = (Vec::with_capacity(4 * orders.len()), 0);
+    for order in orders {
+        let step = signed(order.wrapping_sub(before));
+        write_number(&mut output, unsigned((step << 1) ^ (step >> 63)));
+        before = *order;
+    }
+    output
+}
+
+fn read_orders(mut bytes: &[u8], count: usize) -> Option<Vec<u64>> {
+    let (mut orders, mut before) = (Vec::with_capacity(BLOCK), 0_u64);
+    while !bytes.is_empty() {
+        let number = read_number(&mut bytes)?;
+        let step = (number >> 1) ^ (number & 1).wrapping_neg();
+        before = before.wrapping_add(step);
+        orders.push(before);
+    }
+    (orders.len() == count).then_some(orders)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn lists_of_records_survive(orders: Vec<u64>) {
+            prop_assert_eq!(read_orders(&write_orders(&orders), orders.len()), Some(orders));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>, count: usize) {
+            let _ = read_orders(&bytes, count);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+-- Filters and words are looked up in blocks of records instead of one tree each.
+DROP INDEX records_by_type;
+DROP INDEX records_by_source;
+DROP INDEX records_by_status;
+DROP INDEX records_by_server;
+DROP INDEX records_by_tool;
+DROP INDEX records_by_client;
+DROP INDEX records_by_intent_type;
+DROP INDEX records_by_sensitivity;
+DROP INDEX records_by_session;
+DROP INDEX records_by_request;
+DROP TABLE search;
+
+-- Records that have not ended are in no block yet.
+CREATE INDEX open_records ON records (id) WHERE status = 1;
+
+-- Records in the order in which they ended. The list of them comes last: most questions do not
+-- need it. Positions in the list that are gone have been removed since.
+CREATE TABLE blocks (
+    id INTEGER PRIMARY KEY,
+    oldest INTEGER NOT NULL,
+    newest INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    gone BLOB,
+    records BLOB NOT NULL
+) STRICT;
+CREATE INDEX blocks_by_newest ON blocks (newest);
+CREATE INDEX blocks_by_oldest ON blocks (oldest);
+
+-- What the records of a block are found by. The key is the bucket of the terms, then the block,
+-- so that looking for a term is a walk over one stretch of the table.
+CREATE TABLE terms (
+    id INTEGER PRIMARY KEY,
+    postings BLOB NOT NULL
+) STRICT;
+
+-- Ends up to here are in blocks.
+ALTER TABLE progress ADD COLUMN indexed_sequence INTEGER NOT NULL DEFAULT 0;
