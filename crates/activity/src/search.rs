@@ -72,8 +72,7 @@ impl SearchWord {
         if word.is_empty() {
             return None;
         }
-        let mut text = String::new();
-        push_folded(&mut text, word);
+        let text = fold(word);
         let prefix = word.len() < piece.len() && text.chars().count() >= SHORTEST_PREFIX;
         Some(Self { text, prefix })
     }
@@ -102,26 +101,29 @@ pub(crate) fn each_word(
         .into_iter()
         .flatten()
     {
-        for word in split(text) {
+        if text.is_ascii() {
             folded.clear();
-            push_folded(&mut folded, word);
-            found(&folded);
+            folded.push_str(text);
+            folded.make_ascii_lowercase();
+            folded
+                .split(|letter: char| !letter.is_ascii_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .for_each(&mut found);
+            continue;
+        }
+        for word in text.split(|letter: char| !letter.is_alphanumeric()) {
+            if !word.is_empty() {
+                found(&fold(word));
+            }
         }
     }
 }
 
-fn split(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|letter: char| !letter.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-}
-
-fn push_folded(output: &mut String, word: &str) {
+fn fold(word: &str) -> String {
     if word.is_ascii() {
-        let start = output.len();
-        output.push_str(word);
-        output[start..].make_ascii_lowercase();
+        word.to_ascii_lowercase()
     } else {
-        output.push_str(&word.to_lowercase());
+        word.to_lowercase()
     }
 }
 

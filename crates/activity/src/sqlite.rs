@@ -6,6 +6,7 @@ mod codes;
 mod derived;
 mod error;
 mod files;
+mod histogram;
 mod index;
 mod journal;
 mod list;

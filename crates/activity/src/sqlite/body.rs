@@ -14,19 +14,14 @@ const LARGEST: usize = 256 * 1024 * 1024;
 /// The fastest useful level: the writer has other things to do.
 const LEVEL: i32 = 1;
 
-const PLAIN: i64 = 0;
-const ZSTD: i64 = 1;
-
 pub(super) struct Body<'a> {
-    pub(super) coding: i64,
-    pub(super) size: i64,
     pub(super) bytes: Cow<'a, [u8]>,
+    /// The size of the text, if it was packed.
+    pub(super) unpacked: Option<i64>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BodyError {
-    #[error("the payload has an unknown coding {0}")]
-    Coding(i64),
     #[error("the payload cannot be unpacked")]
     Unpack(#[from] io::Error),
     #[error("the payload has another size than noted")]
@@ -37,37 +32,33 @@ pub(super) enum BodyError {
 
 impl<'a> Body<'a> {
     pub(super) fn encode(text: &'a str) -> Self {
-        let size = i64::try_from(text.len()).unwrap_or(i64::MAX);
         let plain = Self {
-            coding: PLAIN,
-            size,
             bytes: Cow::Borrowed(text.as_bytes()),
+            unpacked: None,
         };
         if text.len() < SMALLEST_COMPRESSED {
             return plain;
         }
         match zstd::bulk::compress(text.as_bytes(), LEVEL) {
             Ok(packed) if packed.len() < text.len() => Self {
-                coding: ZSTD,
-                size,
                 bytes: Cow::Owned(packed),
+                unpacked: i64::try_from(text.len()).ok(),
             },
             // Packing can only fail for want of memory; unpacked it is still right.
             _ => plain,
         }
     }
 
-    pub(super) fn decode(coding: i64, size: i64, bytes: &[u8]) -> Result<Payload, BodyError> {
-        let size = usize::try_from(size).map_err(|_| BodyError::Size)?;
-        let bytes = match coding {
-            PLAIN => Cow::Borrowed(bytes),
-            ZSTD => Cow::Owned(unpack(bytes, size)?),
-            other => return Err(BodyError::Coding(other)),
+    pub(super) fn decode(bytes: &[u8], unpacked: Option<i64>) -> Result<Payload, BodyError> {
+        let Some(size) = unpacked else {
+            return Ok(Payload::new(str::from_utf8(bytes)?));
         };
-        if bytes.len() != size {
+        let size = usize::try_from(size).map_err(|_| BodyError::Size)?;
+        let text = unpack(bytes, size)?;
+        if text.len() != size {
             return Err(BodyError::Size);
         }
-        Ok(Payload::new(str::from_utf8(&bytes)?))
+        Ok(Payload::new(str::from_utf8(&text)?))
     }
 }
 
@@ -85,27 +76,27 @@ fn unpack(bytes: &[u8], size: usize) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn round_trip(text: &str) -> (i64, String) {
+    fn round_trip(text: &str) -> (bool, String) {
         let body = Body::encode(text);
-        let decoded = Body::decode(body.coding, body.size, &body.bytes).unwrap();
-        (body.coding, decoded.as_str().to_owned())
+        let decoded = Body::decode(&body.bytes, body.unpacked).unwrap();
+        (body.unpacked.is_some(), decoded.as_str().to_owned())
     }
 
     #[test]
     fn small_is_plain_and_large_is_packed() {
-        assert_eq!(round_trip("{}"), (PLAIN, "{}".to_owned()));
+        assert_eq!(round_trip("{}"), (false, "{}".to_owned()));
         let large = "ä".repeat(4_000);
-        assert_eq!(round_trip(&large), (ZSTD, large));
+        assert_eq!(round_trip(&large), (true, large));
     }
 
     #[test]
     fn what_was_changed_is_not_read() {
         let large = "abc".repeat(4_000);
         let body = Body::encode(&large);
-        assert!(Body::decode(PLAIN, body.size, &body.bytes).is_err());
-        assert!(Body::decode(ZSTD, body.size + 1, &body.bytes).is_err());
-        assert!(Body::decode(ZSTD, body.size - 1, &body.bytes).is_err());
-        assert!(Body::decode(7, body.size, &body.bytes).is_err());
-        assert!(Body::decode(ZSTD, i64::MAX, b"garbage").is_err());
+        assert!(Body::decode(&body.bytes, None).is_err());
+        for size in [11_999, 12_001, -1, i64::MAX] {
+            assert!(Body::decode(&body.bytes, Some(size)).is_err());
+        }
+        assert!(Body::decode(b"garbage", Some(i64::MAX)).is_err());
     }
 }

@@ -6,20 +6,20 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::codes::{Code, signed, unsigned};
+use super::histogram::Histogram;
 use super::row::{self, COLUMNS, JOINS};
 use super::write::{NameIds, ROW_BYTES, stored_bytes};
 use crate::chain::EntryKind;
 use crate::record::{Ended, Started};
 use crate::retention::Holdings;
-use crate::stats::duration_bucket;
 use crate::store::StoreError;
 use crate::words::{RecordType, Status};
 
 /// How many records are summed up in one go, which takes less than five milliseconds.
-pub(super) const SLICE: usize = 4 * 1024;
+pub(super) const SLICE: usize = 8 * 1024;
 
 /// Sums are kept a little longer than the longest period that can be asked for.
 const KEPT_HOURS: i64 = 31 * 24;
@@ -116,7 +116,7 @@ pub(super) fn write_slice(
 ) -> rusqlite::Result<usize> {
     let slice = waiting.len().min(SLICE);
     let mut sums: HashMap<SumKey, Sum> = HashMap::new();
-    let mut durations: HashMap<(i64, i64, i64, u64), u64> = HashMap::new();
+    let mut histograms: HashMap<(i64, i64, i64), Histogram> = HashMap::new();
     let (mut bytes, mut through) = (0, 0);
     for derived in waiting.iter().take(slice) {
         bytes += derived.bytes;
@@ -129,15 +129,13 @@ pub(super) fn write_slice(
             sum.response_bytes += one.response_bytes;
             // What was blocked never ran and would only make tools look fast.
             if key.status != Status::Blocked.code() {
-                let bucket = duration_bucket(one.duration_ms);
-                *durations
-                    .entry((key.hour, key.server, key.tool, bucket))
-                    .or_default() += 1;
+                let histogram = histograms.entry((key.hour, key.server, key.tool));
+                histogram.or_default().count(one.duration_ms);
             }
         }
     }
     write_sums(connection, &sums)?;
-    write_durations(connection, &durations)?;
+    write_histograms(connection, histograms)?;
     connection
         .prepare_cached(
             "UPDATE progress SET through_sequence = max(through_sequence, ?1), \
@@ -176,22 +174,21 @@ fn write_sums(connection: &Connection, sums: &HashMap<SumKey, Sum>) -> rusqlite:
     Ok(())
 }
 
-fn write_durations(
+fn write_histograms(
     connection: &Connection,
-    durations: &HashMap<(i64, i64, i64, u64), u64>,
+    histograms: HashMap<(i64, i64, i64), Histogram>,
 ) -> rusqlite::Result<()> {
-    let mut add = connection.prepare_cached(
-        "INSERT INTO hourly_durations VALUES (?1, ?2, ?3, ?4, ?5) \
-         ON CONFLICT DO UPDATE SET records = records + excluded.records",
+    let mut get = connection.prepare_cached(
+        "SELECT buckets FROM hourly_histograms WHERE hour = ?1 AND server = ?2 AND tool = ?3",
     )?;
-    for ((hour, server, tool, bucket), records) in durations {
-        add.execute(params![
-            hour,
-            server,
-            tool,
-            signed(*bucket),
-            signed(*records)
-        ])?;
+    let mut put = connection
+        .prepare_cached("INSERT OR REPLACE INTO hourly_histograms VALUES (?1, ?2, ?3, ?4)")?;
+    for ((hour, server, tool), mut histogram) in histograms {
+        let before: Option<String> = get
+            .query_row([hour, server, tool], |row| row.get(0))
+            .optional()?;
+        histogram.add_text(&before.unwrap_or_default());
+        put.execute(params![hour, server, tool, histogram.to_string()])?;
     }
     Ok(())
 }
@@ -202,7 +199,7 @@ pub(super) fn forget_old_sums(
     now: jiff::Timestamp,
 ) -> rusqlite::Result<()> {
     let oldest = hour_of(now) - KEPT_HOURS;
-    for table in ["hourly", "hourly_durations"] {
+    for table in ["hourly", "hourly_histograms"] {
         connection.execute(&format!("DELETE FROM {table} WHERE hour < ?1"), [oldest])?;
     }
     Ok(())
@@ -229,9 +226,7 @@ pub(super) fn read_missing(connection: &Connection) -> Result<Vec<Derived>, Stor
         let halves = row::read(found, 4)?;
         let order = halves.started.id.order();
         let Some(ended) = &halves.ended else { continue };
-        let bytes = ROW_BYTES
-            + stored_bytes(connection, "arguments", order)?
-            + stored_bytes(connection, "responses", order)?;
+        let bytes = ROW_BYTES + stored_bytes(connection, order)?;
         let sequence = unsigned(found.get(0)?);
         missing.push(Derived::new(sequence, names, &halves.started, ended, bytes));
     }

@@ -10,7 +10,7 @@ const MOST_REMEMBERED: usize = 4_096;
 
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    known: HashMap<Arc<str>, i64>,
+    known: HashMap<Arc<str>, i64, foldhash::fast::RandomState>,
 }
 
 impl Names {

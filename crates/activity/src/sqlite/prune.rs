@@ -150,10 +150,9 @@ fn remove_slice(
 fn read_beginning(connection: &Connection) -> rusqlite::Result<Beginning> {
     let mut statement = connection.prepare_cached(
         "SELECT chain.sequence, chain.kind, chain.hash, chain.record, records.status, \
-         coalesce(length(arguments.body), 0) + coalesce(length(responses.body), 0) \
+         coalesce(length(payloads.arguments), 0) + coalesce(length(payloads.response), 0) \
          FROM chain LEFT JOIN records ON records.id = chain.record \
-         LEFT JOIN arguments ON arguments.record = chain.record \
-         LEFT JOIN responses ON responses.record = chain.record \
+         LEFT JOIN payloads ON payloads.record = chain.record \
          ORDER BY chain.sequence",
     )?;
     let mut rows = statement.query([])?;
@@ -208,8 +207,7 @@ fn restate(connection: &Connection, head: Link, order: u64) -> Result<Link, Stor
 
 fn remove_records(connection: &Connection, orders: &[u64]) -> rusqlite::Result<()> {
     for sql in [
-        "DELETE FROM responses WHERE record = ?1",
-        "DELETE FROM arguments WHERE record = ?1",
+        "DELETE FROM payloads WHERE record = ?1",
         "DELETE FROM records WHERE id = ?1",
     ] {
         let mut statement = connection.prepare_cached(sql)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::types::FromSql;
+use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::body::{Body, BodyError};
@@ -109,24 +109,37 @@ pub(super) fn read_body(
     order: u64,
 ) -> Result<Option<Payload>, RowError> {
     let sql = match part {
-        Part::Arguments => "SELECT coding, size, body FROM arguments WHERE record = ?1",
-        Part::Response => "SELECT coding, size, body FROM responses WHERE record = ?1",
+        Part::Arguments => "SELECT arguments, arguments_unpacked FROM payloads WHERE record = ?1",
+        Part::Response => "SELECT response, response_unpacked FROM payloads WHERE record = ?1",
     };
     let mut statement = connection.prepare_cached(sql)?;
     let body = statement
-        .query_row([order.cast_signed()], |row| {
-            let bytes = row.get_ref(2)?.as_blob()?;
-            Ok(Body::decode(row.get(0)?, row.get(1)?, bytes))
-        })
+        .query_row([order.cast_signed()], |row| Ok(decode(row, 0)))
         .optional()?;
-    body.transpose().map_err(RowError::from)
+    body.transpose().map(Option::flatten)
 }
 
 /// Puts the texts of its payloads into a record.
 pub(super) fn fill_bodies(connection: &Connection, record: &mut Record) -> Result<(), RowError> {
-    record.arguments = read_body(connection, Part::Arguments, record.id.order())?;
-    record.response = read_body(connection, Part::Response, record.id.order())?;
+    let mut statement = connection.prepare_cached(
+        "SELECT arguments, arguments_unpacked, response, response_unpacked FROM payloads \
+         WHERE record = ?1",
+    )?;
+    let mut rows = statement.query([record.id.order().cast_signed()])?;
+    if let Some(row) = rows.next()? {
+        record.arguments = decode(row, 0)?;
+        record.response = decode(row, 2)?;
+    }
     Ok(())
+}
+
+/// A payload and, in the column after it, its size if it was packed.
+fn decode(row: &Row<'_>, column: usize) -> Result<Option<Payload>, RowError> {
+    let bytes = match row.get_ref(column)? {
+        ValueRef::Null => return Ok(None),
+        value => value.as_blob().map_err(|_| RowError::Column { column })?,
+    };
+    Ok(Some(Body::decode(bytes, row.get(column + 1)?)?))
 }
 
 struct Columns<'a> {
@@ -141,7 +154,7 @@ impl Columns<'_> {
 
     fn empty(&self, column: usize) -> Result<(), RowError> {
         match self.row.get_ref(self.from + column)? {
-            rusqlite::types::ValueRef::Null => Ok(()),
+            ValueRef::Null => Ok(()),
             _ => Err(RowError::Column { column }),
         }
     }

@@ -8,8 +8,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::codes::{Code, signed, unsigned};
 use super::derived::hour_of;
+use super::histogram::Histogram;
 use crate::id::ActivityId;
-use crate::stats::{Counts, Group, GroupBy, Period, Summary, ToolUsage, Usage, longest_in_bucket};
+use crate::stats::{Counts, Group, GroupBy, Period, Summary, ToolUsage, Usage};
 use crate::store::StoreError;
 use crate::words::{RecordType, Status, Word};
 
@@ -128,7 +129,7 @@ pub(super) fn usage(
     )?;
     let blocked_and_error = params![first_hour, Status::Blocked.code(), Status::Error.code()];
     let mut rows = statement.query(blocked_and_error)?;
-    let durations = read_buckets(&transaction, first_hour)?;
+    let durations = read_histograms(&transaction, first_hour)?;
     let mut tools = Vec::new();
     while let Some(row) = rows.next()? {
         let (server, tool) = (row.get(0)?, row.get(1)?);
@@ -137,7 +138,9 @@ pub(super) fn usage(
             tool_name: name(&transaction, tool)?,
             calls: unsigned(row.get(2)?),
             errors: unsigned(row.get(3)?),
-            p95_duration_ms: durations.get(&(server, tool)).map_or(0, percentile_95),
+            p95_duration_ms: durations
+                .get(&(server, tool))
+                .map_or(0, Histogram::percentile_95),
             request_bytes: unsigned(row.get(4)?),
             response_bytes: unsigned(row.get(5)?),
         });
@@ -150,34 +153,19 @@ pub(super) fn usage(
     })
 }
 
-/// Buckets of durations with how many records are in each, shortest first.
-type Buckets = Vec<(u64, u64)>;
-
-fn read_buckets(
+fn read_histograms(
     connection: &Connection,
     first_hour: i64,
-) -> rusqlite::Result<HashMap<(i64, i64), Buckets>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT server, tool, bucket, sum(records) FROM hourly_durations WHERE hour >= ?1 \
-         GROUP BY server, tool, bucket ORDER BY server, tool, bucket",
-    )?;
+) -> rusqlite::Result<HashMap<(i64, i64), Histogram>> {
+    let mut statement = connection
+        .prepare_cached("SELECT server, tool, buckets FROM hourly_histograms WHERE hour >= ?1")?;
     let mut rows = statement.query([first_hour])?;
-    let mut buckets: HashMap<(i64, i64), Buckets> = HashMap::new();
+    let mut histograms: HashMap<(i64, i64), Histogram> = HashMap::new();
     while let Some(row) = rows.next()? {
-        let tool = buckets.entry((row.get(0)?, row.get(1)?)).or_default();
-        tool.push((unsigned(row.get(2)?), unsigned(row.get(3)?)));
+        let histogram = histograms.entry((row.get(0)?, row.get(1)?)).or_default();
+        histogram.add_text(row.get_ref(2)?.as_str()?);
     }
-    Ok(buckets)
-}
-
-fn percentile_95(buckets: &Buckets) -> u64 {
-    let all: u64 = buckets.iter().map(|(_, records)| records).sum();
-    let mut seen = 0;
-    let reached = buckets.iter().find(|(_, records)| {
-        seen += records;
-        seen * 100 >= all * 95
-    });
-    reached.map_or(0, |(bucket, _)| longest_in_bucket(*bucket))
+    Ok(histograms)
 }
 
 fn name(connection: &Connection, number: i64) -> rusqlite::Result<Option<String>> {

@@ -29,10 +29,8 @@ pub(super) fn write(
     for record in &batch.records {
         let ids = NameIds::intern(connection, names, &record.started)?;
         inserts.record(ids, record)?;
-        let arguments = inserts.arguments(&record.started)?;
+        let bytes = ROW_BYTES + inserts.payloads(record)?;
         if let Some((sequence, ended)) = &record.ended {
-            let response = inserts.response(&record.started, ended)?;
-            let bytes = ROW_BYTES + arguments + response;
             derived.push(Derived::new(*sequence, ids, &record.started, ended, bytes));
         }
     }
@@ -44,9 +42,8 @@ pub(super) fn write(
     {
         let ids = NameIds::intern(connection, names, started)?;
         update_record(connection, started, ended)?;
-        let response = inserts.response(started, ended)?;
-        let arguments = stored_bytes(connection, "arguments", started.id.order())?;
-        let bytes = ROW_BYTES + arguments + response;
+        add_response(connection, started, ended)?;
+        let bytes = ROW_BYTES + stored_bytes(connection, started.id.order())?;
         derived.push(Derived::new(*sequence, ids, started, ended, bytes));
     }
     for staged in &batch.links {
@@ -85,16 +82,13 @@ pub(super) fn prepare_links(connection: &Connection) -> rusqlite::Result<CachedS
     )
 }
 
-/// What a stored payload takes up.
-pub(super) fn stored_bytes(
-    connection: &Connection,
-    table: &'static str,
-    order: u64,
-) -> rusqlite::Result<u64> {
+/// What the stored payloads of a record take up.
+pub(super) fn stored_bytes(connection: &Connection, order: u64) -> rusqlite::Result<u64> {
     let length: Option<i64> = connection
-        .prepare_cached(&format!(
-            "SELECT length(body) FROM {table} WHERE record = ?1"
-        ))?
+        .prepare_cached(
+            "SELECT coalesce(length(arguments), 0) + coalesce(length(response), 0) \
+             FROM payloads WHERE record = ?1",
+        )?
         .query_row([signed(order)], |row| row.get(0))
         .optional()?;
     Ok(length.map_or(0, unsigned))
@@ -125,25 +119,22 @@ impl NameIds {
 /// What a batch does over and over, prepared once for all of it.
 struct Inserts<'a> {
     records: CachedStatement<'a>,
-    arguments: CachedStatement<'a>,
-    responses: CachedStatement<'a>,
+    payloads: CachedStatement<'a>,
     links: CachedStatement<'a>,
 }
 
 impl<'a> Inserts<'a> {
     fn prepare(connection: &'a Connection) -> rusqlite::Result<Self> {
-        let payloads = |table| {
-            connection.prepare_cached(&format!(
-                "INSERT INTO {table} (record, coding, size, body) VALUES (?1, ?2, ?3, ?4)"
-            ))
-        };
         Ok(Self {
             records: connection.prepare_cached(
                 "INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
                  ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)",
             )?,
-            arguments: payloads("arguments")?,
-            responses: payloads("responses")?,
+            payloads: connection.prepare_cached(
+                "INSERT INTO payloads \
+                 (record, arguments, arguments_unpacked, response, response_unpacked) \
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?,
             links: prepare_links(connection)?,
         })
     }
@@ -196,12 +187,23 @@ impl<'a> Inserts<'a> {
         Ok(())
     }
 
-    fn arguments(&mut self, started: &Started) -> rusqlite::Result<u64> {
-        insert_body(&mut self.arguments, started, started.arguments.as_ref())
-    }
-
-    fn response(&mut self, started: &Started, ended: &Ended) -> rusqlite::Result<u64> {
-        insert_body(&mut self.responses, started, ended.response.as_ref())
+    /// What the payloads take up, if there is anything of them to keep.
+    fn payloads(&mut self, record: &StagedRecord) -> rusqlite::Result<u64> {
+        let ended = record.ended.as_ref().map(|(_, ended)| ended);
+        let arguments = body(record.started.arguments.as_ref());
+        let response = body(ended.and_then(|ended| ended.response.as_ref()));
+        if arguments.is_none() && response.is_none() {
+            return Ok(0);
+        }
+        self.payloads.execute(params![
+            signed(record.started.id.order()),
+            arguments.as_ref().map(|body| &body.bytes),
+            arguments.as_ref().and_then(|body| body.unpacked),
+            response.as_ref().map(|body| &body.bytes),
+            response.as_ref().and_then(|body| body.unpacked),
+        ])?;
+        let bodies = [arguments, response].into_iter().flatten();
+        Ok(bodies.map(|body| body.bytes.len() as u64).sum())
     }
 }
 
@@ -229,21 +231,26 @@ fn update_record(
     Ok(())
 }
 
-/// What the payload takes up, if there is anything of it to keep.
-fn insert_body(
-    payloads: &mut Statement<'_>,
-    started: &Started,
-    payload: Option<&SealedPayload>,
-) -> rusqlite::Result<u64> {
-    let Some(text) = payload.and_then(|payload| payload.text.as_ref()) else {
-        return Ok(0);
+/// Adds the response of a record that was stored before.
+fn add_response(connection: &Connection, started: &Started, ended: &Ended) -> rusqlite::Result<()> {
+    let Some(response) = body(ended.response.as_ref()) else {
+        return Ok(());
     };
-    let body = Body::encode(text.as_str());
-    payloads.execute(params![
-        signed(started.id.order()),
-        body.coding,
-        body.size,
-        body.bytes,
-    ])?;
-    Ok(body.bytes.len() as u64)
+    connection
+        .prepare_cached(
+            "INSERT INTO payloads (record, response, response_unpacked) VALUES (?1, ?2, ?3) \
+             ON CONFLICT DO UPDATE SET response = excluded.response, \
+             response_unpacked = excluded.response_unpacked",
+        )?
+        .execute(params![
+            signed(started.id.order()),
+            response.bytes,
+            response.unpacked
+        ])?;
+    Ok(())
+}
+
+fn body(payload: Option<&SealedPayload>) -> Option<Body<'_>> {
+    let text = payload?.text.as_ref()?;
+    Some(Body::encode(text.as_str()))
 }

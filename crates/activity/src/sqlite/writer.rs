@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use tokio::sync::broadcast;
 
 use super::batch::{Batch, Open};
@@ -53,6 +53,8 @@ pub(super) struct Writer {
     open: Open,
     /// What could not be stored and must not be lost: ends, and starts nobody waits for.
     backlog: Vec<Append>,
+    /// What commits are to survive now, if that was said yet.
+    synchronized: Option<bool>,
     /// When storing failed last.
     failed_at: Option<Instant>,
     inbox: Inbox,
@@ -83,6 +85,7 @@ impl Writer {
             most_pages: prepared.most_pages,
             open: Open::new(),
             backlog: Vec::new(),
+            synchronized: None,
             failed_at: None,
             inbox,
             events,
@@ -256,16 +259,23 @@ impl Writer {
     }
 
     fn commit(&mut self, batch: &Batch, durable: bool) -> rusqlite::Result<Vec<Derived>> {
-        // Without FULL a commit survives the process but not the power; see `Durability`.
-        let synchronous = if durable { "FULL" } else { "NORMAL" };
-        self.connection
-            .pragma_update(None, "synchronous", synchronous)?;
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.synchronize(durable)?;
+        let transaction = begin(&mut self.connection)?;
         let derived = write::write(&transaction, &mut self.names, batch)?;
         transaction.commit()?;
         Ok(derived)
+    }
+
+    /// Whether commits are to survive the loss of power, not only the death of the process; see
+    /// `Durability`.
+    fn synchronize(&mut self, durable: bool) -> rusqlite::Result<()> {
+        if self.synchronized != Some(durable) {
+            let synchronous = if durable { "FULL" } else { "NORMAL" };
+            self.connection
+                .pragma_update(None, "synchronous", synchronous)?;
+            self.synchronized = Some(durable);
+        }
+        Ok(())
     }
 
     fn committed(&mut self, batch: &Batch, derived: Vec<Derived>, staged: Vec<Append>) {
@@ -343,17 +353,20 @@ impl Writer {
     }
 
     pub(super) fn flush_slice(&mut self) -> rusqlite::Result<()> {
-        let written = derive(&mut self.connection, |transaction| {
-            derived::write_slice(transaction, &self.waiting)
-        })?;
+        // It can be derived again, so it need not wait for the disk.
+        self.synchronize(false)?;
+        let transaction = begin(&mut self.connection)?;
+        let written = derived::write_slice(&transaction, &self.waiting)?;
+        transaction.commit()?;
         self.waiting.drain(..written);
         Ok(())
     }
 
     fn write_block(&mut self) -> rusqlite::Result<()> {
-        derive(&mut self.connection, |transaction| {
-            index::write_next(transaction, &self.drafts)
-        })?;
+        self.synchronize(false)?;
+        let transaction = begin(&mut self.connection)?;
+        index::write_next(&transaction, &self.drafts)?;
+        transaction.commit()?;
         self.drafts.written();
         Ok(())
     }
@@ -375,16 +388,8 @@ impl Writer {
     }
 }
 
-/// Writes something that can be derived again, so that it need not wait for the disk.
-fn derive<T>(
-    connection: &mut Connection,
-    write: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let written = write(&transaction)?;
-    transaction.commit()?;
-    Ok(written)
+fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
 /// The end of a record whose caller went away, if it is still open.

@@ -125,19 +125,19 @@ async fn expect_break(sql: &str, place: Option<usize>, reason: BreakReason) {
 #[tokio::test]
 async fn a_change_to_a_payload_names_the_record() {
     let (third, last) = (key(2), key(5));
-    for (table, reason) in [
+    for (column, reason) in [
         ("arguments", BreakReason::ArgumentsChanged),
-        ("responses", BreakReason::ResponseChanged),
+        ("response", BreakReason::ResponseChanged),
     ] {
-        for column in ["body = x'7b7d'", "size = 3", "coding = 1", "coding = 5"] {
-            let sql = format!("UPDATE {table} SET {column} WHERE record = {third}");
+        for change in [" = x'7b7d'", " = NULL", "_unpacked = 3", "_unpacked = -1"] {
+            let sql = format!("UPDATE payloads SET {column}{change} WHERE record = {third}");
             expect_break(&sql, Some(2), reason).await;
         }
-        let sql = format!("DELETE FROM {table} WHERE record = {third}");
-        expect_break(&sql, Some(2), reason).await;
     }
+    let sql = format!("DELETE FROM payloads WHERE record = {third}");
+    expect_break(&sql, Some(2), BreakReason::ArgumentsChanged).await;
     // A response for a record that has none, because it has not ended.
-    let sql = format!("INSERT INTO responses VALUES ({last}, 0, 2, x'7b7d')");
+    let sql = format!("UPDATE payloads SET response = x'7b7d' WHERE record = {last}");
     expect_break(&sql, Some(5), BreakReason::ResponseChanged).await;
 }
 
@@ -180,7 +180,7 @@ async fn a_removed_row_or_a_changed_name_names_the_record() {
 #[tokio::test]
 async fn swapped_rows_are_noticed() {
     let (second, fourth) = (key(1), key(3));
-    for table in ["arguments", "responses"] {
+    for column in ["record", "arguments", "response"] {
         let folder = tempfile::tempdir().unwrap();
         let activity = open(folder.path());
         let mut ids = Vec::new();
@@ -197,16 +197,24 @@ async fn swapped_rows_are_noticed() {
             ids.push(complete(&activity, start, end).await);
         }
         activity.close().await.unwrap();
-        change(
-            folder.path(),
-            &format!(
-                "UPDATE {table} SET record = -1 WHERE record = {second};
-                 UPDATE {table} SET record = {second} WHERE record = {fourth};
-                 UPDATE {table} SET record = {fourth} WHERE record = -1;"
-            ),
-        );
+        let swap = if column == "record" {
+            format!(
+                "UPDATE payloads SET record = -1 WHERE record = {second};
+                 UPDATE payloads SET record = {second} WHERE record = {fourth};
+                 UPDATE payloads SET record = {fourth} WHERE record = -1;"
+            )
+        } else {
+            format!(
+                "CREATE TEMP TABLE pair AS SELECT * FROM payloads
+                     WHERE record IN ({second}, {fourth});
+                 UPDATE payloads SET {column} =
+                     (SELECT {column} FROM pair WHERE pair.record <> payloads.record)
+                     WHERE record IN (SELECT record FROM pair);"
+            )
+        };
+        change(folder.path(), &swap);
         let broken = verify(folder.path(), None).await.broken.unwrap();
-        assert_eq!(broken.id, Some(ids[1]), "{table}");
+        assert_eq!(broken.id, Some(ids[1]), "{column}");
     }
     let folder = tempfile::tempdir().unwrap();
     let (ids, _) = filled(folder.path()).await;
@@ -242,7 +250,7 @@ async fn a_log_that_was_cut_short_lacks_the_noted_head() {
     change(
         folder.path(),
         "DELETE FROM records WHERE id = (SELECT max(id) FROM records);
-         DELETE FROM arguments WHERE record = (SELECT max(record) FROM arguments);
+         DELETE FROM payloads WHERE record = (SELECT max(record) FROM payloads);
          DELETE FROM chain WHERE sequence = (SELECT max(sequence) FROM chain);",
     );
     // The rest is a perfectly good log; only the head that was noted elsewhere tells.

@@ -10,8 +10,8 @@ use testkit::{Home, TestDaemon};
 use crate::support::{LANES, Proxy, WRITE, database};
 
 /// The first of the calls is changed by most tests, as SQL.
-const FIRST_CALL: &str = "(SELECT record FROM arguments WHERE body LIKE '%a-0%')";
-const SECOND_CALL: &str = "(SELECT record FROM arguments WHERE body LIKE '%a-1%')";
+const FIRST_CALL: &str = "(SELECT record FROM payloads WHERE arguments LIKE '%a-0%')";
+const SECOND_CALL: &str = "(SELECT record FROM payloads WHERE arguments LIKE '%a-1%')";
 
 /// A log with six calls, of a daemon that was stopped in order.
 struct Stopped {
@@ -78,7 +78,8 @@ async fn expect_break(sql: &str, place: usize, reason: &str) {
 #[tokio::test]
 async fn a_changed_byte_of_the_arguments_is_found() {
     let sql = format!(
-        "UPDATE arguments SET body = CAST(replace(CAST(body AS TEXT), 'a-0', 'b-0') AS BLOB)
+        "UPDATE payloads
+         SET arguments = CAST(replace(CAST(arguments AS TEXT), 'a-0', 'b-0') AS BLOB)
          WHERE record = {FIRST_CALL}"
     );
     expect_break(&sql, 0, "arguments_changed").await;
@@ -87,7 +88,8 @@ async fn a_changed_byte_of_the_arguments_is_found() {
 #[tokio::test]
 async fn a_changed_byte_of_the_response_is_found() {
     let sql = format!(
-        "UPDATE responses SET body = CAST(replace(CAST(body AS TEXT), 'a-1', 'b-1') AS BLOB)
+        "UPDATE payloads
+         SET response = CAST(replace(CAST(response AS TEXT), 'a-1', 'b-1') AS BLOB)
          WHERE record = {SECOND_CALL}"
     );
     expect_break(&sql, 1, "response_changed").await;

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use foldhash::fast::RandomState;
+
 use super::positions::{self, Positions};
 use super::term::{bucket, each_term};
 use super::{BLOCK, BUCKETS};
@@ -19,7 +21,7 @@ pub(in super::super) struct Drafts {
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     orders: Vec<u64>,
-    terms: HashMap<Box<[u8]>, Vec<u16>>,
+    terms: HashMap<Box<[u8]>, Vec<u16>, RandomState>,
     /// Those that were removed again, as places in `orders`.
     gone: Vec<usize>,
     /// The entry that ended the last of them.
@@ -32,7 +34,9 @@ impl Drafts {
     pub(in super::super) fn add(&mut self, sequence: u64, started: &Started, ended: &Ended) {
         self.current.add(sequence, started, ended);
         if self.current.orders.len() >= BLOCK {
-            self.full.push_back(std::mem::take(&mut self.current));
+            let next = Draft::with_room_for(self.current.terms.len());
+            self.full
+                .push_back(std::mem::replace(&mut self.current, next));
         }
     }
 
@@ -66,6 +70,15 @@ impl Drafts {
 }
 
 impl Draft {
+    /// A block has about as many terms as the one before it.
+    fn with_room_for(terms: usize) -> Self {
+        Self {
+            orders: Vec::with_capacity(BLOCK),
+            terms: HashMap::with_capacity_and_hasher(terms, RandomState::default()),
+            ..Self::default()
+        }
+    }
+
     fn add(&mut self, sequence: u64, started: &Started, ended: &Ended) {
         let Ok(position) = u16::try_from(self.orders.len()) else {
             return;

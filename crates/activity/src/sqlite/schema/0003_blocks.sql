@@ -36,3 +36,36 @@ CREATE TABLE terms (
 
 -- Ends up to here are in blocks.
 ALTER TABLE progress ADD COLUMN indexed_sequence INTEGER NOT NULL DEFAULT 0;
+
+-- How long calls took, as one row per tool and hour instead of one per bucket: `bucket:calls`,
+-- separated by spaces.
+CREATE TABLE hourly_histograms (
+    hour INTEGER NOT NULL,
+    server INTEGER NOT NULL,
+    tool INTEGER NOT NULL,
+    buckets TEXT NOT NULL,
+    PRIMARY KEY (hour, server, tool)
+) STRICT, WITHOUT ROWID;
+INSERT INTO hourly_histograms
+    SELECT hour, server, tool, group_concat(bucket || ':' || records, ' ')
+    FROM hourly_durations GROUP BY hour, server, tool;
+DROP TABLE hourly_durations;
+
+-- Both payloads of a record in one row, apart from the rows that are listed. A payload that was
+-- packed with zstd has the size of its text beside it.
+CREATE TABLE payloads (
+    record INTEGER PRIMARY KEY,
+    arguments_unpacked INTEGER,
+    response_unpacked INTEGER,
+    arguments BLOB,
+    response BLOB
+) STRICT;
+INSERT INTO payloads
+    SELECT coalesce(arguments.record, responses.record),
+           iif(arguments.coding = 1, arguments.size, NULL),
+           iif(responses.coding = 1, responses.size, NULL),
+           arguments.body, responses.body
+    FROM arguments FULL JOIN responses ON responses.record = arguments.record
+    ORDER BY 1;
+DROP TABLE arguments;
+DROP TABLE responses;
