@@ -63,9 +63,9 @@ mod tests {
 
     fn of(durations: &[u64]) -> Histogram {
         let mut histogram = Histogram::default();
-        durations
-            .iter()
-            .for_each(|duration| histogram.count(*duration));
+        for duration in durations {
+            histogram.count(*duration);
+        }
         histogram
     }
 

@@ -6,6 +6,7 @@
     reason = "helpers fail as tests do, by panicking"
 )]
 
+mod blocks;
 mod concurrency;
 mod crash;
 mod events;
@@ -14,6 +15,7 @@ mod files;
 mod full;
 mod lifecycle;
 mod listing;
+mod migration;
 mod redaction;
 mod retention;
 mod stats;

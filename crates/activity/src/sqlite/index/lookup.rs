@@ -207,3 +207,6 @@ fn find(mut postings: &[u8], wanted: &term::Wanted) -> Option<Positions> {
     }
     Some(found)
 }
+
+#[cfg(test)]
+mod tests;

@@ -165,7 +165,9 @@ mod tests {
 
     fn bits(places: &BTreeSet<u16>) -> Positions {
         let mut bits = Positions::NONE;
-        places.iter().for_each(|place| bits.insert((*place).into()));
+        for place in places {
+            bits.insert((*place).into());
+        }
         bits
     }
 

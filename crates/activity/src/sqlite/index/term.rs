@@ -6,7 +6,7 @@ use super::BUCKETS;
 use crate::filter::Filter;
 use crate::payload::Payload;
 use crate::record::{Ended, Started};
-use crate::search::{self, SHORTEST_PREFIX};
+use crate::search::{self, SHORTEST_PREFIX, SearchText};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
@@ -137,7 +137,7 @@ pub(super) fn wanted(filter: &Filter) -> Vec<Wanted> {
             want(of_text(field, text), false);
         }
     }
-    for word in filter.q.iter().flat_map(|q| q.words()) {
+    for word in filter.q.iter().flat_map(SearchText::words) {
         want(of_text(Field::Word, &word.text), word.prefix);
     }
     wanted
