@@ -96,7 +96,7 @@ pub(crate) fn each_word(
     mut found: impl FnMut(&str),
 ) {
     let arguments = arguments.map(|text| cut(text, SEARCHED_ARGUMENTS));
-    let mut folded = String::new();
+    let mut folded = String::with_capacity(arguments.map_or(0, str::len));
     for text in [tool_name, arguments, error_message, reason]
         .into_iter()
         .flatten()

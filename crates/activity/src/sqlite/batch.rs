@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use crate::chain::{EntryKind, Link};
 use crate::event::{Event, Phase};
 use crate::id::ActivityId;
@@ -13,7 +15,7 @@ use crate::record::{Ended, Record, Started};
 use crate::store::{Entry, StoreError};
 
 /// Records that have started and not ended, by the upper half of their identifier.
-pub(super) type Open = HashMap<u64, Arc<Started>>;
+pub(super) type Open = HashMap<u64, Arc<Started>, RandomState>;
 
 /// Larger arguments are not sent to watchers.
 const LARGEST_WATCHED: usize = 64 * 1024;
@@ -26,7 +28,7 @@ pub(super) struct Batch {
     /// Ends of records that were stored before.
     pub(super) ends: Vec<StagedEnd>,
     pub(super) links: Vec<StagedLink>,
-    places: HashMap<u64, Place>,
+    places: HashMap<u64, Place, RandomState>,
 }
 
 /// Where in the batch a record is.
@@ -64,7 +66,7 @@ impl Batch {
             records: Vec::new(),
             ends: Vec::new(),
             links: Vec::new(),
-            places: HashMap::new(),
+            places: HashMap::default(),
         }
     }
 

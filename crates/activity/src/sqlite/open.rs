@@ -212,12 +212,12 @@ fn needs(connection: &Connection, entry: &Entry) -> Result<Option<Open>, StoreEr
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([signed(id.order())])?;
     let Some(found) = rows.next()? else {
-        return Ok(Some(Open::new()));
+        return Ok(Some(Open::default()));
     };
     let halves = row::read(found, 0)?;
     let is_end = matches!(entry, Entry::End(..));
     Ok((is_end && halves.ended.is_none())
-        .then(|| Open::from([(id.order(), Arc::new(halves.started))])))
+        .then(|| Open::from_iter([(id.order(), Arc::new(halves.started))])))
 }
 
 /// Whatever was running when the last process died has been interrupted.
@@ -233,7 +233,7 @@ fn end_what_was_open(connection: &mut Connection, head: &mut Link) -> Result<u64
         while let Some(found) = rows.next()? {
             let started = Arc::new(row::read(found, 0)?.started);
             let id = started.id;
-            let open = Open::from([(id.order(), started)]);
+            let open = Open::from_iter([(id.order(), started)]);
             batch.stage(&open, &Entry::End(id, Ended::interrupted()))?;
         }
     }

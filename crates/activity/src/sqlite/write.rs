@@ -14,9 +14,9 @@ use crate::payload::SealedPayload;
 use crate::record::{Ended, Started};
 use crate::words::Status;
 
-/// A record's fixed cost in bytes: its row, its places in the indexes and its entries in the
-/// chain. Measured; it only has to be near enough for retention by size.
-pub(super) const ROW_BYTES: u64 = 600;
+/// A record's fixed cost in bytes: its row, its place in the index and its entries in the chain.
+/// Measured; it only has to be near enough for retention by size.
+pub(super) const ROW_BYTES: u64 = 400;
 
 /// Writes everything that was staged, and tells what has to be derived from it.
 pub(super) fn write(

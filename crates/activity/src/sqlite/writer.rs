@@ -83,7 +83,7 @@ impl Writer {
             waiting: VecDeque::new(),
             drafts: prepared.drafts,
             most_pages: prepared.most_pages,
-            open: Open::new(),
+            open: Open::default(),
             backlog: Vec::new(),
             synchronized: None,
             failed_at: None,

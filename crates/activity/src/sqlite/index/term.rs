@@ -8,6 +8,9 @@ use crate::payload::Payload;
 use crate::record::{Ended, Started};
 use crate::search::{self, SHORTEST_PREFIX, SearchText};
 
+/// Longer terms are rare.
+const USUAL_LENGTH: usize = 64;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Type = 1,
@@ -89,7 +92,7 @@ pub(super) fn each_term(started: &Started, ended: &Ended, mut found: impl FnMut(
             found(&of_code(field, code));
         }
     }
-    let mut term = Vec::new();
+    let mut term = Vec::with_capacity(USUAL_LENGTH);
     for (field, text) in texts {
         if let Some(text) = text {
             put(&mut term, field, text);
