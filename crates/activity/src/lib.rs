@@ -15,6 +15,7 @@ mod payload;
 mod record;
 mod redact;
 mod retention;
+mod seal;
 mod search;
 pub mod sqlite;
 mod stats;
