@@ -274,3 +274,6 @@ impl fmt::Debug for Hash {
         fmt::Display::fmt(self, formatter)
     }
 }
+
+#[cfg(test)]
+mod tests;
