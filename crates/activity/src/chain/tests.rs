@@ -4,7 +4,7 @@
 use super::*;
 use crate::facts::{Facts, Given};
 use crate::id::ActivityId;
-use crate::payload::Payload;
+use crate::payload::{Payload, SealedPayload};
 use crate::record::{Metadata, RecordedIntent};
 use crate::words::{RecordType, Source, Status};
 use policy::{DataSensitivity, OperationType, Provenance, Tier, ToolVariant};

@@ -214,15 +214,17 @@ impl Shared {
         receiver: oneshot::Receiver<Result<(), StoreError>>,
     ) -> Result<Option<oneshot::Receiver<Result<(), StoreError>>>, StoreError> {
         let mut waiting = self.open()?;
-        let safe = match append.durability {
-            Durability::Batched => waiting.journal.note(&append.entry),
-            Durability::Written => waiting
-                .journal
-                .note(&append.entry)
-                .and_then(|()| waiting.journal.write()),
-            Durability::Durable => Err(std::io::ErrorKind::Unsupported.into()),
+        let waits = match append.durability {
+            Durability::Batched => {
+                waiting.journal.note(&append.entry);
+                false
+            }
+            Durability::Written => {
+                waiting.journal.note(&append.entry);
+                waiting.journal.write().is_err()
+            }
+            Durability::Durable => true,
         };
-        let waits = append.durability > Durability::Batched && safe.is_err();
         if !waits {
             append.answer = None;
         }
