@@ -2,8 +2,9 @@
 //! before a store sees it, and makes sure that whatever starts also ends.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +31,7 @@ struct Inner {
     store: Arc<dyn ActivityStore>,
     ids: IdSource,
     clock: Clock,
-    settings: RwLock<Arc<Settings>>,
+    settings: ArcSwap<Settings>,
 }
 
 /// What can change while the log is open.
@@ -68,7 +69,7 @@ impl Activity {
     }
 
     pub fn with_clock(store: Arc<dyn ActivityStore>, settings: Settings, clock: Clock) -> Self {
-        let settings = RwLock::new(Arc::new(settings));
+        let settings = ArcSwap::from_pointee(settings);
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -81,12 +82,7 @@ impl Activity {
 
     /// Applies to everything recorded from now on.
     pub fn reconfigure(&self, settings: Settings) {
-        let mut current = self
-            .inner
-            .settings
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        *current = Arc::new(settings);
+        self.inner.settings.store(Arc::new(settings));
     }
 
     /// Records that something starts. With [`Durability::Durable`] it may be carried out as soon
@@ -235,17 +231,13 @@ impl Drop for OpenRecord {
 }
 
 impl Inner {
-    fn settings(&self) -> Arc<Settings> {
-        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
     fn started(&self, start: Start<'_>) -> Started {
         let id = self.ids.next((self.clock)());
-        self.settings().started(id, start)
+        self.settings.load().started(id, start)
     }
 
     fn ended(&self, end: End<'_>) -> Ended {
-        self.settings().ended(end)
+        self.settings.load().ended(end)
     }
 }
 
