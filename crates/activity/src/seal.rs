@@ -39,10 +39,9 @@ impl Settings {
     pub(crate) fn ended(&self, end: End<'_>) -> Ended {
         let limit = self.max_response_bytes;
         let sealer = self.look_at(|glance| {
-            end.outcome
-                .message()
-                .into_iter()
-                .for_each(|text| glance.text(text));
+            if let Some(message) = end.outcome.message() {
+                glance.text(message);
+            }
             if let Some(response) = end.response {
                 glance.json(self.redactor.window(response, limit));
             }
@@ -67,30 +66,44 @@ impl Settings {
     }
 }
 
-/// Everything of a start that whoever called could have put a secret into.
+/// Everything of a start that a secret could be in. What is not looked at here would be stored as
+/// it is; therefore every field is named, so that a new one is not forgotten.
 fn look_at_start(glance: &mut Glance<'_>, start: &Start<'_>) {
-    let names = [
-        start.server_name,
-        start.tool_name,
-        start.session_id,
-        start.client_name,
-        start.request_id,
-    ];
-    names
-        .into_iter()
-        .flatten()
-        .for_each(|name| glance.text(name));
-    let Metadata {
-        intent, warnings, ..
-    } = &start.metadata;
-    let reason = intent.as_ref().and_then(|intent| intent.reason.as_ref());
-    reason
-        .into_iter()
-        .chain(warnings)
-        .for_each(|text| glance.text(text));
-    if let Some(arguments) = start.arguments {
+    let Start {
+        record_type: _,
+        source: _,
+        server_name,
+        tool_name,
+        arguments,
+        request_bytes: _,
+        session_id,
+        client_name,
+        request_id,
+        metadata,
+    } = start;
+    let names = [server_name, tool_name, session_id, client_name, request_id];
+    for name in names.into_iter().flatten() {
+        glance.text(name);
+    }
+    for text in texts(metadata) {
+        glance.text(text);
+    }
+    if let Some(arguments) = arguments {
         glance.json(arguments);
     }
+}
+
+fn texts(metadata: &Metadata) -> impl Iterator<Item = &String> {
+    let Metadata {
+        intent,
+        tool_variant: _,
+        effective_tier: _,
+        provenance: _,
+        warnings,
+        facts: _,
+    } = metadata;
+    let reason = intent.as_ref().and_then(|intent| intent.reason.as_ref());
+    reason.into_iter().chain(warnings)
 }
 
 impl Sealer<'_> {
@@ -129,5 +142,101 @@ impl Sealer<'_> {
             }
         }
         metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::record::{Outcome, RecordedIntent};
+    use crate::redact::Redactor;
+    use crate::words::{RecordType, Source};
+
+    const SECRET: &str = "hunter2!";
+    const PLAIN: &str = "\"plain\"";
+
+    fn settings() -> Settings {
+        Settings {
+            redactor: Redactor::new([SECRET]).unwrap(),
+            max_response_bytes: 1_000,
+            payloads: Payloads::Full,
+        }
+    }
+
+    /// The texts of a start that was sealed, the one at that place being a secret.
+    fn sealed_start(secret_at: usize) -> Vec<String> {
+        let text = |place: usize| if place == secret_at { SECRET } else { PLAIN };
+        let start = Start {
+            server_name: Some(text(0)),
+            tool_name: Some(text(1)),
+            session_id: Some(text(2)),
+            client_name: Some(text(3)),
+            request_id: Some(text(4)),
+            arguments: Some(text(5)),
+            metadata: Metadata {
+                intent: Some(RecordedIntent {
+                    reason: Some(text(6).to_owned()),
+                    ..RecordedIntent::default()
+                }),
+                warnings: vec![text(7).to_owned(), text(8).to_owned()],
+                ..Metadata::default()
+            },
+            ..Start::new(RecordType::ToolCall, Source::Mcp)
+        };
+        let started = settings().started(ActivityId::from_halves(1, 1), start);
+        let names = [
+            started.server_name,
+            started.tool_name,
+            started.session_id,
+            started.client_name,
+            started.request_id,
+        ];
+        let arguments = started.arguments.and_then(|sealed| sealed.text).unwrap();
+        let names = names.into_iter().flatten().map(|name| name.to_string());
+        names
+            .chain([arguments.as_str().to_owned()])
+            .chain(texts(&started.metadata).cloned())
+            .collect()
+    }
+
+    #[test]
+    fn a_secret_is_found_wherever_a_start_has_text() {
+        for place in 0..9 {
+            let mut expected = vec![PLAIN.to_owned(); 9];
+            expected[place] = crate::MASK.to_owned();
+            assert_eq!(sealed_start(place), expected);
+        }
+        assert_eq!(sealed_start(9), vec![PLAIN; 9]);
+    }
+
+    #[test]
+    fn a_secret_is_found_wherever_an_end_has_text() {
+        for (message, response) in [
+            (SECRET, PLAIN),
+            (PLAIN, SECRET),
+            (PLAIN, "\"\\u0068unter2!"),
+        ] {
+            let outcome = Outcome::Cancelled { message };
+            let ended = settings().ended(End {
+                response: Some(response),
+                ..End::new(outcome, Duration::ZERO)
+            });
+            let kept = ended.response.and_then(|sealed| sealed.text).unwrap();
+            let found = [&*ended.error_message.unwrap(), kept.as_str()].concat();
+            assert_eq!(found.matches(crate::MASK).count(), 1, "{found}");
+            assert!(!found.contains("unter2!"), "{found}");
+        }
+    }
+
+    #[test]
+    fn what_is_clean_is_cut_as_what_is_not() {
+        let long = format!("\"{}\"", "x ".repeat(20_000));
+        let redactor = &settings().redactor;
+        for limit in [0, 1, 1_000, 30_000, 40_002, usize::MAX] {
+            let clean = redactor.clean_json_up_to(&long, limit);
+            assert_eq!(clean, redactor.json_up_to(&long, limit));
+        }
     }
 }
