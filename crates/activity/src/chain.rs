@@ -6,17 +6,13 @@
 //!
 //! ```text
 //! entry      = version:u8  kind:u8  sequence:u64  previous:32 bytes  body
-//! body       = fields of the start                       (kind 1, a start)
-//!            | fields of the start, fields of the end    (kind 2, an end; kind 3, both at once)
+//! body       = start                                     (kind 1, a start)
+//!            | start end                                 (kind 2, an end; kind 3, both at once)
 //!            | fields of the checkpoint                  (kind 4)
-//! field      = 0x00                                      (absent)
-//!            | 0x01  length:u32  bytes                   (present)
 //! ```
 //!
-//! Integers are big-endian; a number in a field is its eight bytes, a word its text, a payload
-//! three fields: its digest, whether it was cut, whether its text is kept. Because every field
-//! carries its length, no two records share an encoding. The version is 2 where the start ends in
-//! the facts of a decision, and 1 where it has none.
+//! What a start, an end, a field and the version are is told in `encoding.rs`; integers are
+//! big-endian.
 //!
 //! An end covers the whole record and not only its second half, so that a record whose start was
 //! deleted by retention is still protected; a record that has not ended by then is started anew at
@@ -30,12 +26,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-use crate::payload::SealedPayload;
+use crate::encoding::{self, Encoder};
 use crate::record::{Ended, Started};
-use crate::words::Word;
 
-const ENCODING_VERSION: u8 = 1;
-const ENCODING_VERSION_WITH_FACTS: u8 = 2;
+/// How many bytes an entry has, mostly.
+const USUAL_ENTRY: usize = 512;
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
@@ -94,26 +89,36 @@ impl Link {
 
     /// The place after this one, for an entry about this record.
     pub(crate) fn extend(self, started: &Started, ended: Option<&Ended>, kind: EntryKind) -> Self {
-        let version = match started.metadata.facts {
-            None => ENCODING_VERSION,
-            Some(_) => ENCODING_VERSION_WITH_FACTS,
-        };
-        let mut encoder = Encoder::new(self, kind, version);
-        encoder.start(started);
-        if let Some(ended) = ended {
-            encoder.end(ended);
-        }
-        encoder.finish(self)
+        self.next(kind, encoding::version(started), |encoder| {
+            encoder.start(started);
+            if let Some(ended) = ended {
+                encoder.end(ended);
+            }
+        })
     }
 
     /// The place after this one, for a checkpoint.
     pub(crate) fn extend_checkpoint(self, checkpoint: &Checkpoint) -> Self {
-        let mut encoder = Encoder::new(self, EntryKind::Checkpoint, ENCODING_VERSION);
-        encoder.number(checkpoint.through.sequence);
-        encoder.bytes(Some(&checkpoint.through.hash.0));
-        encoder.number(checkpoint.removed_records);
-        encoder.number(checkpoint.made_at.as_millisecond().cast_unsigned());
-        encoder.finish(self)
+        self.next(EntryKind::Checkpoint, encoding::VERSION, |encoder| {
+            encoder.number(checkpoint.through.sequence);
+            encoder.bytes(Some(&checkpoint.through.hash.0));
+            encoder.number(checkpoint.removed_records);
+            encoder.number(checkpoint.made_at.as_millisecond().cast_unsigned());
+        })
+    }
+
+    fn next(self, kind: EntryKind, version: u8, body: impl FnOnce(&mut Encoder<'_>)) -> Self {
+        let sequence = self.sequence + 1;
+        // In one piece: to feed the hash function field by field took it longer than to hash them.
+        let mut entry = Vec::with_capacity(USUAL_ENTRY);
+        entry.extend([version, kind.code()]);
+        entry.extend(sequence.to_be_bytes());
+        entry.extend(self.hash.0);
+        body(&mut Encoder(&mut entry));
+        Self {
+            sequence,
+            hash: Hash::of(&entry),
+        }
     }
 }
 
@@ -131,96 +136,6 @@ impl EntryKind {
         [Self::Start, Self::End, Self::Whole, Self::Checkpoint]
             .into_iter()
             .find(|kind| i64::from(kind.code()) == code)
-    }
-}
-
-/// Writes the canonical encoding straight into the hash function.
-struct Encoder(Sha256);
-
-impl Encoder {
-    fn new(previous: Link, kind: EntryKind, version: u8) -> Self {
-        let mut hasher = Sha256::new();
-        hasher.update([version, kind.code()]);
-        hasher.update((previous.sequence + 1).to_be_bytes());
-        hasher.update(previous.hash.0);
-        Self(hasher)
-    }
-
-    fn start(&mut self, started: &Started) {
-        self.number(started.id.order());
-        self.number(started.id.tail());
-        self.word(Some(started.record_type));
-        self.word(Some(started.source));
-        self.text(started.server_name.as_deref());
-        self.text(started.tool_name.as_deref());
-        self.text(started.session_id.as_deref());
-        self.text(started.client_name.as_deref());
-        self.text(started.request_id.as_deref());
-        self.number(started.request_bytes);
-        self.payload(started.arguments.as_ref());
-        let metadata = &started.metadata;
-        self.number(u64::from(metadata.intent.is_some()));
-        let intent = metadata.intent.as_ref();
-        self.word(intent.and_then(|intent| intent.operation_type));
-        self.word(intent.and_then(|intent| intent.data_sensitivity));
-        self.text(intent.and_then(|intent| intent.reason.as_deref()));
-        self.text(metadata.tool_variant.map(policy::ToolVariant::as_str));
-        self.text(metadata.effective_tier.map(policy::Tier::as_str));
-        self.text(metadata.provenance.map(policy::Provenance::as_str));
-        self.number(metadata.warnings.len() as u64);
-        for warning in &metadata.warnings {
-            self.text(Some(warning));
-        }
-        if let Some(facts) = metadata.facts {
-            self.number(facts.pack());
-        }
-    }
-
-    fn end(&mut self, ended: &Ended) {
-        self.word(Some(ended.status));
-        self.text(ended.error_code.as_deref());
-        self.text(ended.error_message.as_deref());
-        self.number(ended.duration_ms);
-        self.number(ended.response_bytes);
-        self.payload(ended.response.as_ref());
-    }
-
-    fn payload(&mut self, payload: Option<&SealedPayload>) {
-        self.bytes(payload.map(|payload| payload.digest.0.as_slice()));
-        self.number(u64::from(payload.is_some_and(|payload| payload.truncated)));
-        self.number(u64::from(payload.is_some_and(|payload| payload.kept)));
-    }
-
-    fn word(&mut self, word: Option<impl Word>) {
-        self.text(word.map(Word::as_str));
-    }
-
-    fn text(&mut self, text: Option<&str>) {
-        self.bytes(text.map(str::as_bytes));
-    }
-
-    fn number(&mut self, number: u64) {
-        self.bytes(Some(&number.to_be_bytes()));
-    }
-
-    fn bytes(&mut self, bytes: Option<&[u8]>) {
-        match bytes {
-            None => self.0.update([0]),
-            Some(bytes) => {
-                // Texts are limited far below 4 GiB before they get here.
-                let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-                self.0.update([1]);
-                self.0.update(length.to_be_bytes());
-                self.0.update(bytes);
-            }
-        }
-    }
-
-    fn finish(self, previous: Link) -> Link {
-        Link {
-            sequence: previous.sequence + 1,
-            hash: Hash(self.0.finalize().into()),
-        }
     }
 }
 
@@ -274,3 +189,6 @@ impl fmt::Debug for Hash {
         fmt::Display::fmt(self, formatter)
     }
 }
+
+#[cfg(test)]
+mod tests;

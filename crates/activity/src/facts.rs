@@ -167,7 +167,7 @@ fn hold(code: u64) -> Result<Option<Hold>, Meaningless> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::option;
     use proptest::prelude::*;
     use proptest::sample::select;
@@ -193,7 +193,7 @@ mod tests {
     }
 
     prop_compose! {
-        fn any_facts()(
+        pub(crate) fn any_facts()(
             declared_tier in option::of(any_tier()),
             audited_tier in option::of(any_tier()),
             pinned in option::of(any_pinned()),

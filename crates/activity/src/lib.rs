@@ -4,6 +4,7 @@
 //! in is redacted and cut before any store sees it, and what has started always ends, once.
 
 mod chain;
+mod encoding;
 mod event;
 mod export;
 mod facts;
@@ -15,6 +16,7 @@ mod payload;
 mod record;
 mod redact;
 mod retention;
+mod seal;
 mod search;
 pub mod sqlite;
 mod stats;

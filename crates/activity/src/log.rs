@@ -2,8 +2,9 @@
 //! before a store sees it, and makes sure that whatever starts also ends.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +14,7 @@ use crate::export::{Export, ExportRequest};
 use crate::filter::Filter;
 use crate::id::{ActivityId, IdSource};
 use crate::page::{Cursor, ListRequest, Page};
-use crate::payload::{Payload, SealedPayload};
-use crate::record::{End, Ended, Metadata, Record, Start, Started};
+use crate::record::{End, Ended, Record, Start, Started};
 use crate::redact::Redactor;
 use crate::retention::{PruneStep, Pruned, RetentionPolicy};
 use crate::stats::{GroupBy, Period, Summary, Usage};
@@ -31,7 +31,7 @@ struct Inner {
     store: Arc<dyn ActivityStore>,
     ids: IdSource,
     clock: Clock,
-    settings: RwLock<Arc<Settings>>,
+    settings: ArcSwap<Settings>,
 }
 
 /// What can change while the log is open.
@@ -69,7 +69,7 @@ impl Activity {
     }
 
     pub fn with_clock(store: Arc<dyn ActivityStore>, settings: Settings, clock: Clock) -> Self {
-        let settings = RwLock::new(Arc::new(settings));
+        let settings = ArcSwap::from_pointee(settings);
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -82,12 +82,7 @@ impl Activity {
 
     /// Applies to everything recorded from now on.
     pub fn reconfigure(&self, settings: Settings) {
-        let mut current = self
-            .inner
-            .settings
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        *current = Arc::new(settings);
+        self.inner.settings.store(Arc::new(settings));
     }
 
     /// Records that something starts. With [`Durability::Durable`] it may be carried out as soon
@@ -236,74 +231,13 @@ impl Drop for OpenRecord {
 }
 
 impl Inner {
-    fn settings(&self) -> Arc<Settings> {
-        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
     fn started(&self, start: Start<'_>) -> Started {
-        let settings = self.settings();
-        let own = |text: Option<&str>| text.map(|text| settings.own(text));
-        Started {
-            id: self.ids.next((self.clock)()),
-            record_type: start.record_type,
-            source: start.source,
-            server_name: own(start.server_name),
-            tool_name: own(start.tool_name),
-            session_id: own(start.session_id),
-            client_name: own(start.client_name),
-            request_id: own(start.request_id),
-            request_bytes: start.request_bytes,
-            metadata: settings.redact_metadata(start.metadata),
-            arguments: start.arguments.map(|text| settings.seal(text, usize::MAX)),
-        }
+        let id = self.ids.next((self.clock)());
+        self.settings.load().started(id, start)
     }
 
     fn ended(&self, end: End<'_>) -> Ended {
-        let settings = self.settings();
-        Ended {
-            status: end.outcome.status(),
-            error_code: end.outcome.code().map(Arc::from),
-            error_message: end.outcome.message().map(|text| settings.own(text)),
-            duration_ms: u64::try_from(end.duration.as_millis()).unwrap_or(u64::MAX),
-            response_bytes: end.response_bytes,
-            response: end
-                .response
-                .map(|text| settings.seal(text, settings.max_response_bytes)),
-        }
-    }
-}
-
-impl Settings {
-    fn own(&self, text: &str) -> Arc<str> {
-        self.redactor.text(text).into()
-    }
-
-    fn seal(&self, text: &str, limit: usize) -> SealedPayload {
-        let redacted = self.redactor.json_up_to(text, limit);
-        let kept = self.payloads == Payloads::Full;
-        SealedPayload {
-            digest: Hash::of(redacted.text.as_bytes()),
-            truncated: redacted.truncated,
-            text: kept.then(|| Payload::new(redacted.text)),
-            kept,
-        }
-    }
-
-    fn redact_metadata(&self, mut metadata: Metadata) -> Metadata {
-        let redact = |text: &mut String| {
-            if let std::borrow::Cow::Owned(redacted) = self.redactor.text(text) {
-                *text = redacted;
-            }
-        };
-        if let Some(reason) = metadata
-            .intent
-            .as_mut()
-            .and_then(|intent| intent.reason.as_mut())
-        {
-            redact(reason);
-        }
-        metadata.warnings.iter_mut().for_each(redact);
-        metadata
+        self.settings.load().ended(end)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::chain::Hash;
 pub struct Payload(Arc<str>);
 
 /// A payload ready to be stored: redacted, cut and fingerprinted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct SealedPayload {
     /// Of the text after redaction and cutting, so that it says nothing about what was removed.
     pub digest: Hash,

@@ -115,7 +115,7 @@ pub enum Outcome<'a> {
 }
 
 /// The first half of a record as a store keeps it: owned, redacted, with its identifier.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Started {
     pub id: ActivityId,
     pub record_type: RecordType,
@@ -131,7 +131,7 @@ pub struct Started {
 }
 
 /// The second half of a record as a store keeps it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Ended {
     pub status: Status,
     pub error_code: Option<Arc<str>>,

@@ -4,6 +4,7 @@
 //! that are known by their shape. Both searches are automata, so the time is linear in the text
 //! whatever a hostile upstream sends.
 
+mod glance;
 mod json;
 mod shapes;
 
@@ -11,6 +12,8 @@ use std::borrow::Cow;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use regex::Regex;
+
+pub(crate) use glance::Glance;
 
 /// What stands where a secret stood.
 pub const MASK: &str = "[REDACTED]";
@@ -98,7 +101,17 @@ impl Redactor {
 
     /// Redacts JSON text; what was valid JSON stays valid JSON.
     pub fn json<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut glance = self.glance();
+        glance.json(text);
+        if glance.finds_nothing() {
+            return Cow::Borrowed(text);
+        }
         json::redact(self, text)
+    }
+
+    /// Begins a quick look at several texts, to find out whether they need redaction at all.
+    pub(crate) fn glance(&self) -> Glance<'_> {
+        Glance::new(self)
     }
 
     /// Redacts JSON text and keeps at most `limit` bytes of it, cut between two characters.
@@ -106,15 +119,34 @@ impl Redactor {
     /// Only the part that can be kept is searched, plus enough to recognise a secret that lies
     /// across the cut. The end of what was searched may hold half a secret, so it is never kept.
     pub fn json_up_to<'a>(&self, text: &'a str, limit: usize) -> Redacted<'a> {
-        let window = cut(text, limit.saturating_add(self.longest));
-        let redacted = self.json(window);
-        let certain = if window.len() < text.len() {
+        let window = self.window(text, limit);
+        self.cut_redacted(self.json(window), window.len() < text.len(), limit)
+    }
+
+    /// The same for text in whose [`window`](Self::window) a glance found nothing.
+    pub(crate) fn clean_json_up_to<'a>(&self, text: &'a str, limit: usize) -> Redacted<'a> {
+        let window = self.window(text, limit);
+        self.cut_redacted(Cow::Borrowed(window), window.len() < text.len(), limit)
+    }
+
+    /// As much of the text as is looked at if at most `limit` bytes of it are kept.
+    pub(crate) fn window<'a>(&self, text: &'a str, limit: usize) -> &'a str {
+        cut(text, limit.saturating_add(self.longest))
+    }
+
+    fn cut_redacted<'a>(
+        &self,
+        redacted: Cow<'a, str>,
+        goes_on: bool,
+        limit: usize,
+    ) -> Redacted<'a> {
+        let certain = if goes_on {
             redacted.len().saturating_sub(self.longest)
         } else {
             redacted.len()
         };
         let kept = cut(&redacted, limit.min(certain)).len();
-        let truncated = kept < redacted.len() || window.len() < text.len();
+        let truncated = kept < redacted.len() || goes_on;
         let text = match redacted {
             Cow::Borrowed(text) => Cow::Borrowed(&text[..kept]),
             Cow::Owned(mut text) => {

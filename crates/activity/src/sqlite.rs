@@ -24,6 +24,7 @@ mod write;
 mod writer;
 
 use std::fmt;
+use std::future::ready;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -193,17 +194,16 @@ impl SqliteStore {
 
 impl ActivityStore for SqliteStore {
     fn append(&self, entry: Entry, durability: Durability) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            let queue = self.queue()?;
-            match self.health.refusal() {
-                None => queue.append(entry, durability).await,
-                // Whoever ends a record while nothing can be stored is told so.
-                Some(_) if matches!(entry, Entry::End(..)) => {
-                    queue.append(entry, Durability::Durable).await
-                }
-                Some(refusal) => Err(refusal),
-            }
-        })
+        let queue = match self.queue() {
+            Ok(queue) => queue,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        match self.health.refusal() {
+            None => queue.append(entry, durability),
+            // Whoever ends a record while nothing can be stored is told so.
+            Some(_) if matches!(entry, Entry::End(..)) => queue.append(entry, Durability::Durable),
+            Some(refusal) => Box::pin(ready(Err(refusal))),
+        }
     }
 
     fn abandon(&self, id: ActivityId) {

@@ -1,9 +1,9 @@
 //! The fixed words of a record, and what every set of fixed words has in common: a list of all of
 //! them, so that a bad value can be answered with the good ones.
 
-use policy::{DataSensitivity, OperationType};
+use policy::{DataSensitivity, OperationType, Provenance, Tier, ToolVariant};
 
-/// A closed set of words that a filter can be asked for.
+/// A closed set of words.
 pub trait Word: Copy + 'static {
     const ALL: &'static [Self];
 
@@ -103,6 +103,30 @@ impl Word for DataSensitivity {
     }
 }
 
+impl Word for ToolVariant {
+    const ALL: &'static [Self] = &ToolVariant::ALL;
+
+    fn as_str(self) -> &'static str {
+        ToolVariant::as_str(self)
+    }
+}
+
+impl Word for Tier {
+    const ALL: &'static [Self] = &Tier::ALL;
+
+    fn as_str(self) -> &'static str {
+        Tier::as_str(self)
+    }
+}
+
+impl Word for Provenance {
+    const ALL: &'static [Self] = &Provenance::ALL;
+
+    fn as_str(self) -> &'static str {
+        Provenance::as_str(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::Serialize;
@@ -123,5 +147,8 @@ mod tests {
         check::<Status>();
         check::<OperationType>();
         check::<DataSensitivity>();
+        check::<ToolVariant>();
+        check::<Tier>();
+        check::<Provenance>();
     }
 }

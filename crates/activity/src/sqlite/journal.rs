@@ -49,13 +49,12 @@ impl Journal {
     }
 
     /// Takes note of an entry; it is written with the next one that has to be.
-    pub(super) fn note(&mut self, entry: &Entry) -> io::Result<()> {
+    pub(super) fn note(&mut self, entry: &Entry) {
         if self.active.is_empty() && self.buffer.is_empty() {
             self.begun += 1;
-            frame::write_segment(&mut self.buffer, self.begun)?;
+            frame::write_segment(&mut self.buffer, self.begun);
         }
-        frame::write_entry(&mut self.buffer, entry)?;
-        Ok(())
+        frame::write_entry(&mut self.buffer, entry);
     }
 
     /// Writes everything that was noted.
@@ -150,7 +149,7 @@ fn read_segment(bytes: &[u8]) -> (u64, Vec<Entry>) {
             }
             // Nobody was told that it was written.
             Err(FrameError::Torn) => break,
-            Err(error @ FrameError::Head(_)) => {
+            Err(error) => {
                 tracing::error!(%error, bytes = rest.len(), "a part of the activity log's journal is lost");
                 break;
             }

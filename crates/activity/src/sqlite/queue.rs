@@ -14,7 +14,7 @@ use super::journal::Journal;
 use crate::id::ActivityId;
 use crate::record::{Ended, Started};
 use crate::retention::{PruneStep, RetentionPolicy};
-use crate::store::{Durability, Entry, StoreError};
+use crate::store::{Durability, Entry, StoreError, StoreFuture};
 
 /// How many jobs fit; each costs one permit and one more per kilobyte it carries.
 const PERMITS: u32 = 16 * 1024;
@@ -24,6 +24,7 @@ const BYTES_PER_PERMIT: usize = 1024;
 const GATHER: Duration = Duration::from_millis(20);
 
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+type Answered<T> = oneshot::Receiver<Result<T, StoreError>>;
 
 /// What the writer is asked to do apart from storing entries.
 #[derive(Debug)]
@@ -114,20 +115,27 @@ pub(super) fn queue(journal: Journal) -> (Queue, Inbox) {
 
 impl Queue {
     /// Waits for room, then for as much as the durability asks for.
-    pub(super) async fn append(
+    ///
+    /// Mostly there is room, and nothing else to wait for: then the entry is handed over at once,
+    /// and the future is only as large as its answer.
+    pub(super) fn append(&self, entry: Entry, durability: Durability) -> StoreFuture<'_, ()> {
+        match Arc::clone(&self.permits).try_acquire_many_owned(cost(&entry)) {
+            Ok(permit) => {
+                let handed_over = self.shared.hand_over(entry, durability, permit);
+                Box::pin(answered(handed_over))
+            }
+            Err(_) => Box::pin(self.append_when_there_is_room(entry, durability)),
+        }
+    }
+
+    async fn append_when_there_is_room(
         &self,
         entry: Entry,
         durability: Durability,
     ) -> Result<(), StoreError> {
-        let permits = Arc::clone(&self.permits)
-            .acquire_many_owned(cost(&entry))
-            .await;
-        let permit = permits.map_err(|_| StoreError::Closed)?;
-        let (append, receiver) = Append::new(entry, durability, permit);
-        match self.shared.hand_over(append, receiver)? {
-            Some(receiver) => receiver.await.map_err(|_| StoreError::Closed)?,
-            None => Ok(()),
-        }
+        let room = Arc::clone(&self.permits).acquire_many_owned(cost(&entry));
+        let permit = room.await.map_err(|_| StoreError::Closed)?;
+        answered(self.shared.hand_over(entry, durability, permit)).await
     }
 
     pub(super) async fn ask<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
@@ -210,26 +218,22 @@ impl Shared {
     /// what is left to wait for.
     fn hand_over(
         &self,
-        mut append: Append,
-        receiver: oneshot::Receiver<Result<(), StoreError>>,
-    ) -> Result<Option<oneshot::Receiver<Result<(), StoreError>>>, StoreError> {
+        entry: Entry,
+        durability: Durability,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Option<Answered<()>>, StoreError> {
         let mut waiting = self.open()?;
-        let safe = match append.durability {
-            Durability::Batched => waiting.journal.note(&append.entry),
-            Durability::Written => waiting
-                .journal
-                .note(&append.entry)
-                .and_then(|()| waiting.journal.write()),
-            Durability::Durable => Err(std::io::ErrorKind::Unsupported.into()),
-        };
-        let waits = append.durability > Durability::Batched && safe.is_err();
-        if !waits {
-            append.answer = None;
-        }
+        let waits = !waiting.journal_suffices(&entry, durability);
+        let (answer, answered) = waits.then(oneshot::channel).unzip();
         waiting.urgent |= waits;
-        waiting.work.appends.push(append);
+        waiting.work.appends.push(Append {
+            entry,
+            durability,
+            answer,
+            _permit: Some(permit),
+        });
         self.announce(waiting);
-        Ok(waits.then_some(receiver))
+        Ok(answered)
     }
 
     fn assign(&self, job: Job) -> Result<(), StoreError> {
@@ -267,6 +271,16 @@ impl Shared {
 }
 
 impl Waiting {
+    /// Puts an entry into the journal as far as its durability asks for it. Whatever is not safe
+    /// then has to wait for the writer.
+    fn journal_suffices(&mut self, entry: &Entry, durability: Durability) -> bool {
+        if durability == Durability::Durable {
+            return false;
+        }
+        self.journal.note(entry);
+        durability == Durability::Batched || self.journal.write().is_ok()
+    }
+
     /// Whether the writer must not rest any longer.
     fn awake(&self) -> bool {
         self.urgent || self.closed
@@ -274,21 +288,6 @@ impl Waiting {
 }
 
 impl Append {
-    fn new(
-        entry: Entry,
-        durability: Durability,
-        permit: OwnedSemaphorePermit,
-    ) -> (Self, oneshot::Receiver<Result<(), StoreError>>) {
-        let (answer, receiver) = oneshot::channel();
-        let append = Self {
-            entry,
-            durability,
-            answer: Some(answer),
-            _permit: Some(permit),
-        };
-        (append, receiver)
-    }
-
     /// An entry that the writer itself makes.
     pub(super) fn internal(entry: Entry) -> Self {
         Self {
@@ -313,6 +312,14 @@ impl Append {
             // A caller who went away needs no answer.
             let _ = answer.send(result);
         }
+    }
+}
+
+/// Waits for the answer, if there will be one.
+async fn answered(handed_over: Result<Option<Answered<()>>, StoreError>) -> Result<(), StoreError> {
+    match handed_over? {
+        Some(answered) => answered.await.map_err(|_| StoreError::Closed)?,
+        None => Ok(()),
     }
 }
 

@@ -2,17 +2,22 @@
 //!
 //! ```text
 //! frame = length:u32  checksum:u32  head:u32  head bytes  arguments:u32  text  response:u32  text
+//! head  = 0x00  number                       (the first frame of a segment: which one it is)
+//!       | 0x01  version:u8  start            (a start)
+//!       | 0x02  id  end                      (an end)
+//!       | 0x03  version:u8  start  end       (both at once)
+//!       | JSON                               (what older versions wrote)
 //! ```
 //!
-//! `length` is of what follows the checksum, which is CRC-32 over it; integers are little-endian.
-//! The head is JSON, so that a newer mcpproxy reads what an older one left behind. The texts of
-//! payloads stand beside it as they are: escaping them would cost more than everything else.
+//! `length` is of what follows the checksum, which is CRC-32 over it; integers of the frame are
+//! little-endian. Start, end, number and version are those that the hash chain covers, see
+//! `encoding.rs`. They do not include the texts of payloads, which stand beside the head.
 
-use std::borrow::Cow;
+mod older;
+
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
+use crate::encoding::{self, Decoder, Encoder, InvalidEncoding};
 use crate::id::ActivityId;
 use crate::payload::{Payload, SealedPayload};
 use crate::record::{Ended, Started};
@@ -23,6 +28,11 @@ const PREAMBLE: usize = 8;
 /// Stands for a text that was not kept.
 const NO_TEXT: u32 = u32::MAX;
 
+const SEGMENT: u8 = 0;
+const START: u8 = 1;
+const END: u8 = 2;
+const WHOLE: u8 = 3;
+
 /// What a frame says.
 #[derive(Debug)]
 pub(super) enum Content {
@@ -31,59 +41,66 @@ pub(super) enum Content {
     Entry(Entry),
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Head<'a> {
-    Segment(u64),
-    Start(Cow<'a, Started>),
-    End(ActivityId, Cow<'a, Ended>),
-    Whole(Cow<'a, Started>, Cow<'a, Ended>),
-}
-
 /// Why the rest of a segment cannot be read. A torn last frame is what a crash leaves behind.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
     #[error("the last frame is not whole")]
     Torn,
     #[error("a frame's head cannot be understood")]
-    Head(#[source] serde_json::Error),
+    Head(#[from] InvalidEncoding),
+    #[error("the head of an older version's frame cannot be understood")]
+    OlderHead(#[from] serde_json::Error),
 }
 
-pub(super) fn write_segment(output: &mut Vec<u8>, number: u64) -> serde_json::Result<()> {
-    write(output, &Head::Segment(number), None, None)
-}
-
-pub(super) fn write_entry(output: &mut Vec<u8>, entry: &Entry) -> serde_json::Result<()> {
-    let (head, started, ended) = match entry {
-        Entry::Start(started) => (Head::Start(Cow::Borrowed(&**started)), Some(started), None),
-        Entry::End(id, ended) => (Head::End(*id, Cow::Borrowed(ended)), None, Some(ended)),
-        Entry::Whole(started, ended) => (
-            Head::Whole(Cow::Borrowed(&**started), Cow::Borrowed(ended)),
-            Some(started),
-            Some(ended),
-        ),
+pub(super) fn write_segment(output: &mut Vec<u8>, number: u64) {
+    let write_head = |output: &mut Vec<u8>| {
+        output.push(SEGMENT);
+        Encoder(output).number(number);
     };
-    let arguments = started.and_then(|started| text(started.arguments.as_ref()));
-    let response = ended.and_then(|ended| text(ended.response.as_ref()));
-    write(output, &head, arguments, response)
+    write(output, write_head, [None, None]);
 }
 
-fn write(
-    output: &mut Vec<u8>,
-    head: &Head<'_>,
-    arguments: Option<&str>,
-    response: Option<&str>,
-) -> serde_json::Result<()> {
+pub(super) fn write_entry(output: &mut Vec<u8>, entry: &Entry) {
+    let texts = match entry {
+        Entry::Start(started) => [text(started.arguments.as_ref()), None],
+        Entry::End(_, ended) => [None, text(ended.response.as_ref())],
+        Entry::Whole(started, ended) => [
+            text(started.arguments.as_ref()),
+            text(ended.response.as_ref()),
+        ],
+    };
+    write(output, |output| write_head(output, entry), texts);
+}
+
+fn write_head(output: &mut Vec<u8>, entry: &Entry) {
+    match entry {
+        Entry::Start(started) => {
+            output.extend([START, encoding::version(started)]);
+            Encoder(output).start(started);
+        }
+        Entry::End(id, ended) => {
+            output.push(END);
+            let mut encoder = Encoder(output);
+            encoder.id(*id);
+            encoder.end(ended);
+        }
+        Entry::Whole(started, ended) => {
+            output.extend([WHOLE, encoding::version(started)]);
+            let mut encoder = Encoder(output);
+            encoder.start(started);
+            encoder.end(ended);
+        }
+    }
+}
+
+fn write(output: &mut Vec<u8>, write_head: impl FnOnce(&mut Vec<u8>), texts: [Option<&str>; 2]) {
     let start = output.len();
     output.extend([0; PREAMBLE + 4]);
-    if let Err(error) = serde_json::to_writer(&mut *output, head) {
-        output.truncate(start);
-        return Err(error);
-    }
+    write_head(output);
     let head_length = output.len() - start - PREAMBLE - 4;
     put_number(output, start + PREAMBLE, head_length);
-    for part in [arguments, response] {
-        match part {
+    for text in texts {
+        match text {
             None => output.extend(NO_TEXT.to_le_bytes()),
             Some(text) => {
                 output.extend(number(text.len()).to_le_bytes());
@@ -96,7 +113,6 @@ fn write(
     let checksum = crc32fast::hash(output.get(body..).unwrap_or_default());
     put_number(output, start, length);
     put_number(output, start + 4, checksum as usize);
-    Ok(())
 }
 
 /// Reads the first frame, and tells where the next one begins.
@@ -109,35 +125,66 @@ pub(super) fn read(bytes: &[u8]) -> Result<(Content, &[u8]), FrameError> {
         return Err(FrameError::Torn);
     }
     let head_length = take_number(&mut body)? as usize;
-    let head = serde_json::from_slice(take(&mut body, head_length)?).map_err(FrameError::Head)?;
+    let head = read_head(take(&mut body, head_length)?)?;
     let arguments = take_text(&mut body)?;
     let response = take_text(&mut body)?;
-    let content = match head {
-        Head::Segment(number) => Content::Segment(number),
-        Head::Start(started) => Content::Entry(Entry::Start(with_arguments(started, arguments))),
-        Head::End(id, ended) => Content::Entry(Entry::End(id, with_response(ended, response))),
-        Head::Whole(started, ended) => Content::Entry(Entry::Whole(
-            with_arguments(started, arguments),
-            with_response(ended, response),
-        )),
+    Ok((head.with_texts(arguments, response), rest))
+}
+
+/// A head as it was read: entries still lack the texts of their payloads.
+enum Head {
+    Segment(u64),
+    Start(Started),
+    End(ActivityId, Ended),
+    Whole(Started, Ended),
+}
+
+fn read_head(bytes: &[u8]) -> Result<Head, FrameError> {
+    if older::is_head(bytes) {
+        return Ok(older::read_head(bytes)?);
+    }
+    let mut decoder = Decoder(bytes);
+    let head = match decoder.byte()? {
+        SEGMENT => Head::Segment(decoder.number()?),
+        START => Head::Start(start(&mut decoder)?),
+        END => Head::End(decoder.id()?, decoder.end()?),
+        WHOLE => Head::Whole(start(&mut decoder)?, decoder.end()?),
+        _ => return Err(InvalidEncoding.into()),
     };
-    Ok((content, rest))
+    decoder.finish()?;
+    Ok(head)
 }
 
-fn with_arguments(started: Cow<'_, Started>, text: Option<Payload>) -> Arc<Started> {
-    let mut started = started.into_owned();
-    if let Some(arguments) = &mut started.arguments {
-        arguments.text = text;
-    }
-    Arc::new(started)
+fn start(decoder: &mut Decoder<'_>) -> Result<Started, InvalidEncoding> {
+    let version = decoder.byte()?;
+    decoder.start(version)
 }
 
-fn with_response(ended: Cow<'_, Ended>, text: Option<Payload>) -> Ended {
-    let mut ended = ended.into_owned();
-    if let Some(response) = &mut ended.response {
-        response.text = text;
+impl Head {
+    fn with_texts(self, arguments: Option<Payload>, response: Option<Payload>) -> Content {
+        let with_arguments = |mut started: Started| {
+            give(&mut started.arguments, arguments);
+            Arc::new(started)
+        };
+        let with_response = |mut ended: Ended| {
+            give(&mut ended.response, response);
+            ended
+        };
+        Content::Entry(match self {
+            Self::Segment(number) => return Content::Segment(number),
+            Self::Start(started) => Entry::Start(with_arguments(started)),
+            Self::End(id, ended) => Entry::End(id, with_response(ended)),
+            Self::Whole(started, ended) => {
+                Entry::Whole(with_arguments(started), with_response(ended))
+            }
+        })
     }
-    ended
+}
+
+fn give(payload: &mut Option<SealedPayload>, text: Option<Payload>) {
+    if let Some(payload) = payload {
+        payload.text = text;
+    }
 }
 
 fn text(payload: Option<&SealedPayload>) -> Option<&str> {

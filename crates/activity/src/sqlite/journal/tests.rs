@@ -4,10 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::chain::Hash;
+use crate::encoding::tests::{any_ended, any_started};
 use crate::id::ActivityId;
 use crate::payload::{Payload, SealedPayload};
-use crate::record::{Ended, Metadata, RecordedIntent, Started};
-use crate::words::{RecordType, Source, Status};
+use crate::record::{Metadata, Started};
+use crate::words::{RecordType, Source};
 
 fn sealed(text: Option<&String>) -> SealedPayload {
     SealedPayload {
@@ -18,37 +19,21 @@ fn sealed(text: Option<&String>) -> SealedPayload {
     }
 }
 
-fn started(order: u64, arguments: Option<SealedPayload>, reason: Option<String>) -> Started {
-    Started {
+fn start(order: u64) -> Entry {
+    let started = Started {
         id: ActivityId::from_halves(order, 7),
         record_type: RecordType::ToolCall,
         source: Source::Mcp,
         server_name: Some("files".into()),
         tool_name: Some("read_file".into()),
         session_id: None,
-        client_name: reason.clone().map(Arc::from),
+        client_name: None,
         request_id: Some("1".into()),
         request_bytes: order,
-        metadata: Metadata {
-            intent: Some(RecordedIntent {
-                reason,
-                ..RecordedIntent::default()
-            }),
-            ..Metadata::default()
-        },
-        arguments,
-    }
-}
-
-fn ended(response: Option<SealedPayload>) -> Ended {
-    Ended {
-        status: Status::Success,
-        error_code: None,
-        error_message: None,
-        duration_ms: 3,
-        response_bytes: 4,
-        response,
-    }
+        metadata: Metadata::default(),
+        arguments: None,
+    };
+    Entry::Start(Arc::new(started))
 }
 
 fn any_payload() -> impl Strategy<Value = Option<SealedPayload>> {
@@ -57,14 +42,15 @@ fn any_payload() -> impl Strategy<Value = Option<SealedPayload>> {
 }
 
 fn any_entry() -> impl Strategy<Value = Entry> {
-    let reason = prop::option::of(any::<String>());
-    (any::<u64>(), any_payload(), any_payload(), reason, 0..3).prop_map(
-        |(order, arguments, response, reason, kind)| {
-            let started = started(order, arguments, reason);
+    let payloads = (any_payload(), any_payload());
+    (any_started(), any_ended(), payloads, 0..3).prop_map(
+        |(mut started, mut ended, (arguments, response), kind)| {
+            started.arguments = arguments;
+            ended.response = response;
             match kind {
                 0 => Entry::Start(Arc::new(started)),
-                1 => Entry::End(started.id, ended(response)),
-                _ => Entry::Whole(Arc::new(started), ended(response)),
+                1 => Entry::End(started.id, ended),
+                _ => Entry::Whole(Arc::new(started), ended),
             }
         },
     )
@@ -88,9 +74,9 @@ proptest! {
     #[test]
     fn what_is_written_is_read_again(entries in prop::collection::vec(any_entry(), 0..8)) {
         let mut bytes = Vec::new();
-        frame::write_segment(&mut bytes, 5).unwrap();
+        frame::write_segment(&mut bytes, 5);
         for entry in &entries {
-            frame::write_entry(&mut bytes, entry).unwrap();
+            frame::write_entry(&mut bytes, entry);
         }
         let (number, read) = read_segment(&bytes);
         prop_assert_eq!(number, 5);
@@ -107,7 +93,7 @@ proptest! {
         let mut bytes = Vec::new();
         let mut ends = Vec::new();
         for entry in &entries {
-            frame::write_entry(&mut bytes, entry).unwrap();
+            frame::write_entry(&mut bytes, entry);
             ends.push(bytes.len());
         }
         let cut = cut.index(bytes.len());
@@ -126,8 +112,7 @@ proptest! {
 fn a_changed_byte_ends_what_is_read() {
     let mut bytes = Vec::new();
     for order in 0..3 {
-        let entry = Entry::Start(Arc::new(started(order, None, None)));
-        frame::write_entry(&mut bytes, &entry).unwrap();
+        frame::write_entry(&mut bytes, &start(order));
     }
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -142,8 +127,7 @@ fn journal() -> (tempfile::TempDir, Files, Journal) {
 }
 
 fn note(journal: &mut Journal, order: u64) {
-    let entry = Entry::Start(Arc::new(started(order, None, None)));
-    journal.note(&entry).unwrap();
+    journal.note(&start(order));
 }
 
 fn orders(files: &Files) -> Vec<u64> {

@@ -1,0 +1,242 @@
+//! What a caller reports becomes what a store keeps: redacted, cut, fingerprinted and owned.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::chain::Hash;
+use crate::id::ActivityId;
+use crate::log::{Payloads, Settings};
+use crate::payload::{Payload, SealedPayload};
+use crate::record::{End, Ended, Metadata, Start, Started};
+use crate::redact::Glance;
+
+/// Takes over the texts of one half of a record.
+struct Sealer<'a> {
+    settings: &'a Settings,
+    /// Whether a quick look at all of them found nothing to redact.
+    clean: bool,
+}
+
+impl Settings {
+    pub(crate) fn started(&self, id: ActivityId, start: Start<'_>) -> Started {
+        let sealer = self.look_at(|glance| look_at_start(glance, &start));
+        let own = |text: Option<&str>| text.map(|text| sealer.own(text));
+        Started {
+            id,
+            record_type: start.record_type,
+            source: start.source,
+            server_name: own(start.server_name),
+            tool_name: own(start.tool_name),
+            session_id: own(start.session_id),
+            client_name: own(start.client_name),
+            request_id: own(start.request_id),
+            request_bytes: start.request_bytes,
+            metadata: sealer.metadata(start.metadata),
+            arguments: start.arguments.map(|text| sealer.payload(text, usize::MAX)),
+        }
+    }
+
+    pub(crate) fn ended(&self, end: End<'_>) -> Ended {
+        let limit = self.max_response_bytes;
+        let sealer = self.look_at(|glance| {
+            if let Some(message) = end.outcome.message() {
+                glance.text(message);
+            }
+            if let Some(response) = end.response {
+                glance.json(self.redactor.window(response, limit));
+            }
+        });
+        Ended {
+            status: end.outcome.status(),
+            error_code: end.outcome.code().map(Arc::from),
+            error_message: end.outcome.message().map(|text| sealer.own(text)),
+            duration_ms: u64::try_from(end.duration.as_millis()).unwrap_or(u64::MAX),
+            response_bytes: end.response_bytes,
+            response: end.response.map(|text| sealer.payload(text, limit)),
+        }
+    }
+
+    fn look_at(&self, look: impl FnOnce(&mut Glance<'_>)) -> Sealer<'_> {
+        let mut glance = self.redactor.glance();
+        look(&mut glance);
+        Sealer {
+            settings: self,
+            clean: glance.finds_nothing(),
+        }
+    }
+}
+
+/// Everything of a start that a secret could be in. What is not looked at here would be stored as
+/// it is; therefore every field is named, so that a new one is not forgotten.
+fn look_at_start(glance: &mut Glance<'_>, start: &Start<'_>) {
+    let Start {
+        record_type: _,
+        source: _,
+        server_name,
+        tool_name,
+        arguments,
+        request_bytes: _,
+        session_id,
+        client_name,
+        request_id,
+        metadata,
+    } = start;
+    let names = [server_name, tool_name, session_id, client_name, request_id];
+    for name in names.into_iter().flatten() {
+        glance.text(name);
+    }
+    for text in texts(metadata) {
+        glance.text(text);
+    }
+    if let Some(arguments) = arguments {
+        glance.json(arguments);
+    }
+}
+
+fn texts(metadata: &Metadata) -> impl Iterator<Item = &String> {
+    let Metadata {
+        intent,
+        tool_variant: _,
+        effective_tier: _,
+        provenance: _,
+        warnings,
+        facts: _,
+    } = metadata;
+    let reason = intent.as_ref().and_then(|intent| intent.reason.as_ref());
+    reason.into_iter().chain(warnings)
+}
+
+impl Sealer<'_> {
+    fn own(&self, text: &str) -> Arc<str> {
+        if self.clean {
+            return text.into();
+        }
+        self.settings.redactor.text(text).into()
+    }
+
+    fn payload(&self, text: &str, limit: usize) -> SealedPayload {
+        let redactor = &self.settings.redactor;
+        let redacted = if self.clean {
+            redactor.clean_json_up_to(text, limit)
+        } else {
+            redactor.json_up_to(text, limit)
+        };
+        let kept = self.settings.payloads == Payloads::Full;
+        SealedPayload {
+            digest: Hash::of(redacted.text.as_bytes()),
+            truncated: redacted.truncated,
+            text: kept.then(|| Payload::new(redacted.text)),
+            kept,
+        }
+    }
+
+    fn metadata(&self, mut metadata: Metadata) -> Metadata {
+        if self.clean {
+            return metadata;
+        }
+        let intent = metadata.intent.as_mut();
+        let reason = intent.and_then(|intent| intent.reason.as_mut());
+        for text in reason.into_iter().chain(&mut metadata.warnings) {
+            if let Cow::Owned(redacted) = self.settings.redactor.text(text) {
+                *text = redacted;
+            }
+        }
+        metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::record::{Outcome, RecordedIntent};
+    use crate::redact::Redactor;
+    use crate::words::{RecordType, Source};
+
+    const SECRET: &str = "hunter2!";
+    const PLAIN: &str = "\"plain\"";
+
+    fn settings() -> Settings {
+        Settings {
+            redactor: Redactor::new([SECRET]).unwrap(),
+            max_response_bytes: 1_000,
+            payloads: Payloads::Full,
+        }
+    }
+
+    /// The texts of a start that was sealed, the one at that place being a secret.
+    fn sealed_start(secret_at: usize) -> Vec<String> {
+        let text = |place: usize| if place == secret_at { SECRET } else { PLAIN };
+        let start = Start {
+            server_name: Some(text(0)),
+            tool_name: Some(text(1)),
+            session_id: Some(text(2)),
+            client_name: Some(text(3)),
+            request_id: Some(text(4)),
+            arguments: Some(text(5)),
+            metadata: Metadata {
+                intent: Some(RecordedIntent {
+                    reason: Some(text(6).to_owned()),
+                    ..RecordedIntent::default()
+                }),
+                warnings: vec![text(7).to_owned(), text(8).to_owned()],
+                ..Metadata::default()
+            },
+            ..Start::new(RecordType::ToolCall, Source::Mcp)
+        };
+        let started = settings().started(ActivityId::from_halves(1, 1), start);
+        let names = [
+            started.server_name,
+            started.tool_name,
+            started.session_id,
+            started.client_name,
+            started.request_id,
+        ];
+        let arguments = started.arguments.and_then(|sealed| sealed.text).unwrap();
+        let names = names.into_iter().flatten().map(|name| name.to_string());
+        names
+            .chain([arguments.as_str().to_owned()])
+            .chain(texts(&started.metadata).cloned())
+            .collect()
+    }
+
+    #[test]
+    fn a_secret_is_found_wherever_a_start_has_text() {
+        for place in 0..9 {
+            let mut expected = vec![PLAIN.to_owned(); 9];
+            expected[place] = crate::MASK.to_owned();
+            assert_eq!(sealed_start(place), expected);
+        }
+        assert_eq!(sealed_start(9), vec![PLAIN; 9]);
+    }
+
+    #[test]
+    fn a_secret_is_found_wherever_an_end_has_text() {
+        for (message, response) in [
+            (SECRET, PLAIN),
+            (PLAIN, SECRET),
+            (PLAIN, "\"\\u0068unter2!"),
+        ] {
+            let outcome = Outcome::Cancelled { message };
+            let ended = settings().ended(End {
+                response: Some(response),
+                ..End::new(outcome, Duration::ZERO)
+            });
+            let kept = ended.response.and_then(|sealed| sealed.text).unwrap();
+            let found = [&*ended.error_message.unwrap(), kept.as_str()].concat();
+            assert_eq!(found.matches(crate::MASK).count(), 1, "{found}");
+            assert!(!found.contains("unter2!"), "{found}");
+        }
+    }
+
+    #[test]
+    fn what_is_clean_is_cut_as_what_is_not() {
+        let long = format!("\"{}\"", "x ".repeat(20_000));
+        let redactor = &settings().redactor;
+        for limit in [0, 1, 1_000, 30_000, 40_002, usize::MAX] {
+            let clean = redactor.clean_json_up_to(&long, limit);
+            assert_eq!(clean, redactor.json_up_to(&long, limit));
+        }
+    }
+}
