@@ -77,44 +77,42 @@ impl SearchWord {
         Some(Self { text, prefix })
     }
 
-    fn is_met_by(&self, word: &str) -> bool {
+    fn is_met_by(&self, word: &[u8]) -> bool {
         if self.prefix {
-            word.starts_with(&self.text)
+            word.starts_with(self.text.as_bytes())
         } else {
-            word == self.text
+            word == self.text.as_bytes()
         }
     }
 }
 
-/// Calls `found` with every word by which a record is found. Stores index these and nothing else,
+/// Calls `found` with the bytes of every word by which a record is found. Stores index these and nothing else,
 /// so that they agree with [`SearchText::matches`] on what a word is.
 pub(crate) fn each_word(
     tool_name: Option<&str>,
     arguments: Option<&str>,
     error_message: Option<&str>,
     reason: Option<&str>,
-    mut found: impl FnMut(&str),
+    mut found: impl FnMut(&[u8]),
 ) {
     let arguments = arguments.map(|text| cut(text, SEARCHED_ARGUMENTS));
-    let mut folded = String::with_capacity(arguments.map_or(0, str::len));
+    let mut folded = Vec::with_capacity(arguments.map_or(0, str::len));
     for text in [tool_name, arguments, error_message, reason]
         .into_iter()
         .flatten()
     {
         if text.is_ascii() {
             folded.clear();
-            folded.push_str(text);
+            folded.extend_from_slice(text.as_bytes());
             folded.make_ascii_lowercase();
             folded
-                .split(|letter: char| !letter.is_ascii_alphanumeric())
+                .split(|letter| !letter.is_ascii_alphanumeric())
                 .filter(|word| !word.is_empty())
                 .for_each(&mut found);
-            continue;
-        }
-        for word in text.split(|letter: char| !letter.is_alphanumeric()) {
-            if !word.is_empty() {
-                found(&fold(word));
-            }
+        } else {
+            text.split(|letter: char| !letter.is_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .for_each(|word| found(fold(word).as_bytes()));
         }
     }
 }

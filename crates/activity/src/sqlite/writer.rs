@@ -156,7 +156,7 @@ impl Writer {
     /// Stores entries, those that failed before first, and the ends of what was abandoned last:
     /// their starts may be among the entries.
     fn store(&mut self, appends: Vec<Append>, abandoned: &[ActivityId]) {
-        let mut all = std::mem::take(&mut self.backlog);
+        let mut all = VecDeque::from(std::mem::take(&mut self.backlog));
         all.extend(appends);
         all.extend(abandoned.iter().map(|id| abandoned_end(*id)));
         self.append_all(all);
@@ -206,22 +206,20 @@ impl Writer {
     }
 
     /// Stores in order as much as can be stored, in batches; the rest is kept or refused.
-    fn append_all(&mut self, mut appends: Vec<Append>) {
+    fn append_all(&mut self, mut appends: VecDeque<Append>) {
         let mut largest = LARGEST_BATCH;
         while !appends.is_empty() {
-            let mut rest = appends.split_off(appends.len().min(largest));
-            match self.append_batch(appends) {
-                Ok(()) => appends = rest,
-                Err((error, mut failed)) => {
-                    // Where a large batch does not fit any more, a smaller one may.
-                    largest = failed.len() / 2;
-                    let hopeless = largest == 0 || !matches!(error, StoreError::Full);
-                    failed.append(&mut rest);
-                    appends = failed;
-                    if hopeless {
-                        return self.postpone(&error, appends);
-                    }
-                }
+            let batch = appends.drain(..largest.min(appends.len())).collect();
+            let Err((error, failed)) = self.append_batch(batch) else {
+                continue;
+            };
+            // Where a large batch does not fit any more, a smaller one may.
+            largest = failed.len() / 2;
+            for append in failed.into_iter().rev() {
+                appends.push_front(append);
+            }
+            if largest == 0 || !matches!(error, StoreError::Full) {
+                return self.postpone(&error, appends);
             }
         }
     }
@@ -298,7 +296,7 @@ impl Writer {
     }
 
     /// Keeps what must not be lost, and refuses what somebody waits for and can do without.
-    fn postpone(&mut self, error: &StoreError, appends: Vec<Append>) {
+    fn postpone(&mut self, error: &StoreError, appends: VecDeque<Append>) {
         self.failed_at = Some(Instant::now());
         let health = if matches!(error, StoreError::Full) {
             Health::Full

@@ -95,7 +95,7 @@ pub(super) fn each_term(started: &Started, ended: &Ended, mut found: impl FnMut(
     let mut term = Vec::with_capacity(USUAL_LENGTH);
     for (field, text) in texts {
         if let Some(text) = text {
-            put(&mut term, field, text);
+            put(&mut term, field, text.as_bytes());
             found(&term);
         }
     }
@@ -152,14 +152,14 @@ fn of_code(field: Field, code: i64) -> [u8; 2] {
 
 fn of_text(field: Field, text: &str) -> Vec<u8> {
     let mut term = Vec::with_capacity(1 + text.len());
-    put(&mut term, field, text);
+    put(&mut term, field, text.as_bytes());
     term
 }
 
-fn put(term: &mut Vec<u8>, field: Field, text: &str) {
+fn put(term: &mut Vec<u8>, field: Field, value: &[u8]) {
     term.clear();
     term.push(field as u8);
-    term.extend_from_slice(text.as_bytes());
+    term.extend_from_slice(value);
 }
 
 #[cfg(test)]
