@@ -11,6 +11,8 @@ use super::files::Files;
 /// Marks the file as an activity log ("mcpa").
 const APPLICATION_ID: i64 = 0x6d63_7061;
 
+const PAGE_BYTES: i64 = 8 * 1024;
+
 /// Step `n` leads from version `n` to version `n + 1`. Never edit one that was released.
 pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0001_initial.sql"),
@@ -56,7 +58,10 @@ pub(super) fn migrate(
         None
     };
     if version == 0 {
-        // Must be set before the first table exists, or space is never given back to the disk.
+        // Both must be set before the first table exists: the size because a record fills a good
+        // part of a page and larger ones are fewer to write, and the other because space would
+        // never be given back to the disk.
+        connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
     connection.pragma_update(None, "journal_mode", "WAL")?;

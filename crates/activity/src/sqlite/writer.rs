@@ -25,7 +25,7 @@ use crate::record::Ended;
 use crate::store::{Durability, Entry, Health, StoreError};
 use crate::words::Status;
 
-const LARGEST_BATCH: usize = 512;
+const LARGEST_BATCH: usize = 1024;
 
 /// How many records may wait to be summed up while somebody waits for the writer.
 const MOST_WAITING: usize = 4 * derived::SLICE;
