@@ -9,6 +9,7 @@ mod files;
 mod histogram;
 mod index;
 mod journal;
+mod links;
 mod list;
 mod names;
 mod open;
@@ -278,7 +279,7 @@ impl ActivityStore for SqliteStore {
         Box::pin(async move {
             self.stored().await?;
             self.readers
-                .run(|connection| Ok(open::read_head(connection)?))
+                .run(|connection| Ok(links::head(connection)?))
                 .await
         })
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
+use super::links::StagedLink;
 use crate::chain::{EntryKind, Link};
 use crate::event::{Event, Phase};
 use crate::id::ActivityId;
@@ -50,13 +51,6 @@ pub(super) struct StagedEnd {
     pub(super) sequence: u64,
     pub(super) started: Arc<Started>,
     pub(super) ended: Ended,
-}
-
-#[derive(Debug)]
-pub(super) struct StagedLink {
-    pub(super) link: Link,
-    pub(super) kind: EntryKind,
-    pub(super) id: ActivityId,
 }
 
 impl Batch {
@@ -132,7 +126,7 @@ impl Batch {
         self.links.push(StagedLink {
             link: self.head,
             kind,
-            id: started.id,
+            id: Some(started.id),
         });
         self.head.sequence
     }
@@ -173,7 +167,7 @@ impl Batch {
     /// What to tell those who watch, in order.
     pub(super) fn events(&self) -> impl Iterator<Item = Event> + '_ {
         self.links.iter().filter_map(|link| {
-            let (started, ended) = match *self.places.get(&link.id.order())? {
+            let (started, ended) = match *self.places.get(&link.id?.order())? {
                 Place::Record(index) => {
                     let record = self.records.get(index)?;
                     (

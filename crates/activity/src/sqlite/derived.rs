@@ -10,9 +10,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::codes::{Code, signed, unsigned};
 use super::histogram::Histogram;
+use super::links;
 use super::row::{self, COLUMNS, JOINS};
 use super::write::{NameIds, ROW_BYTES, stored_bytes};
-use crate::chain::EntryKind;
 use crate::record::{Ended, Started};
 use crate::retention::Holdings;
 use crate::store::StoreError;
@@ -207,27 +207,25 @@ pub(super) fn forget_old_sums(
 
 /// What the sums do not have yet, a slice at a time, read from the records.
 pub(super) fn read_missing(connection: &Connection) -> Result<Vec<Derived>, StoreError> {
+    let through = connection.query_row("SELECT through_sequence FROM progress", [], |row| {
+        row.get(0)
+    })?;
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT chain.sequence, records.server, records.tool, records.client, {COLUMNS} \
-         FROM chain CROSS JOIN records ON records.id = chain.record {JOINS} \
-         WHERE chain.sequence > (SELECT through_sequence FROM progress) \
-         AND chain.kind IN ({}, {}) ORDER BY chain.sequence LIMIT {SLICE}",
-        EntryKind::End.code(),
-        EntryKind::Whole.code(),
+        "SELECT records.server, records.tool, records.client, {COLUMNS} \
+         FROM records {JOINS} WHERE records.id = ?1"
     ))?;
-    let mut rows = statement.query([])?;
     let mut missing = Vec::new();
-    while let Some(found) = rows.next()? {
+    for (sequence, order) in links::ends_after(connection, unsigned(through), SLICE)? {
+        let mut rows = statement.query([signed(order)])?;
+        let Some(found) = rows.next()? else { continue };
         let names = NameIds {
-            server: found.get(1)?,
-            tool: found.get(2)?,
-            client: found.get(3)?,
+            server: found.get(0)?,
+            tool: found.get(1)?,
+            client: found.get(2)?,
         };
-        let halves = row::read(found, 4)?;
-        let order = halves.started.id.order();
+        let halves = row::read(found, 3)?;
         let Some(ended) = &halves.ended else { continue };
         let bytes = ROW_BYTES + stored_bytes(connection, order)?;
-        let sequence = unsigned(found.get(0)?);
         missing.push(Derived::new(sequence, names, &halves.started, ended, bytes));
     }
     Ok(missing)

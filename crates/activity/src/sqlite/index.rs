@@ -17,7 +17,7 @@ mod lookup;
 mod positions;
 mod term;
 
-pub(super) use blocks::{draft_missing, forget, write_next};
+pub(super) use blocks::{draft_missing, forget, indexed_sequence, write_next};
 use draft::Draft;
 pub(super) use draft::Drafts;
 pub(super) use lookup::{Wanted, look_up};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::codes::{signed, unsigned};
-use super::index::{Wanted, look_up};
+use super::index::{Wanted, indexed_sequence, look_up};
+use super::links;
 use super::row::{self, COLUMNS, JOINS};
 use crate::filter::Filter;
 use crate::id::ActivityId;
@@ -16,17 +17,9 @@ use crate::store::StoreError;
 /// Counting stops here, so that a list of millions is still answered at once.
 const MOST_COUNTED: u64 = 50_000;
 
-/// How many records there are: those that were summed up, those that ended since, and those that
-/// are open. Counting a million rows would take longer than the rest of a list.
-const ALL: &str = "SELECT (SELECT records FROM progress) \
-     + (SELECT count(*) FROM records WHERE status = 1) \
-     + (SELECT count(*) FROM chain WHERE kind IN (2, 3) \
-        AND sequence > (SELECT through_sequence FROM progress))";
-
-/// The records that are in no block, apart from the open ones: those that ended last.
-const ENDED_LAST: &str = "chain CROSS JOIN records ON records.id = chain.record";
-const IS_ENDED_LAST: &str = "chain.kind IN (2, 3) \
-     AND chain.sequence > (SELECT indexed_sequence FROM progress)";
+/// Records that have not ended.
+const OPEN: &str = "records INDEXED BY open_records";
+const IS_OPEN: &str = "records.status = 1";
 
 /// Which part of the list is wanted, and how many records of the whole are to be counted.
 #[derive(Debug, Clone, Copy)]
@@ -182,13 +175,7 @@ fn count_times(
         return Ok(Total::of(0, most));
     }
     if *filter == Filter::default() {
-        let records = connection
-            .prepare_cached(ALL)?
-            .query_row([], |row| row.get(0))?;
-        return Ok(Total {
-            records: unsigned(records),
-            stopped: false,
-        });
+        return count_all(connection);
     }
     let outside = outside_blocks(connection, filter)?;
     let wanted = Wanted {
@@ -201,35 +188,54 @@ fn count_times(
     Ok(Total::of(found.counted, most))
 }
 
+/// How many records there are: those that were summed up, those that ended since, and those that
+/// are open. Counting a million rows would take longer than the rest of a list.
+fn count_all(connection: &Connection) -> Result<Total, StoreError> {
+    let sql = format!(
+        "SELECT records, through_sequence, (SELECT count(*) FROM {OPEN} WHERE {IS_OPEN}) \
+         FROM progress"
+    );
+    let (summed, through, open) = connection.prepare_cached(&sql)?.query_row([], |row| {
+        let number = |column| row.get(column).map(unsigned);
+        Ok((number(0)?, number(1)?, number(2)?))
+    })?;
+    let since = links::ends_after(connection, through, usize::MAX)?.len() as u64;
+    Ok(Total {
+        records: summed + since + open,
+        stopped: false,
+    })
+}
+
 /// The records that pass the filter and are in no block: they are looked at one by one.
 fn outside_blocks(
     connection: &Connection,
     filter: &Filter,
 ) -> Result<BTreeMap<u64, Record>, StoreError> {
     let mut outside = BTreeMap::new();
-    for (source, condition) in [
-        (ENDED_LAST, IS_ENDED_LAST),
-        ("records INDEXED BY open_records", "records.status = 1"),
-    ] {
-        let mut statement = connection.prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM {source} {JOINS} WHERE {condition}"
-        ))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let mut record = read(row)?;
-            if !filter.matches_fields(&record) {
-                continue;
-            }
-            if let Some(q) = &filter.q {
-                let order = record.id.order();
-                record.arguments = row::read_body(connection, row::Part::Arguments, order)?;
-                if !q.matches(&record) {
-                    continue;
-                }
-                record.arguments = None;
-            }
-            outside.insert(record.id.order(), record);
+    let mut look_at = |mut record: Record| {
+        if !filter.matches_fields(&record) {
+            return Ok(());
         }
+        let order = record.id.order();
+        if let Some(q) = &filter.q {
+            record.arguments = row::read_body(connection, row::Part::Arguments, order)?;
+            if !q.matches(&record) {
+                return Ok(());
+            }
+            record.arguments = None;
+        }
+        outside.insert(order, record);
+        Ok::<_, StoreError>(())
+    };
+    let indexed = indexed_sequence(connection)?;
+    for (_, order) in links::ends_after(connection, indexed, usize::MAX)? {
+        by_key(connection, order)?.map_or(Ok(()), &mut look_at)?;
+    }
+    let sql = format!("SELECT {COLUMNS} FROM {OPEN} {JOINS} WHERE {IS_OPEN}");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        look_at(read(row)?)?;
     }
     Ok(outside)
 }
@@ -261,12 +267,10 @@ impl Total {
 #[cfg(test)]
 mod tests {
     use super::super::codes::Code;
-    use crate::chain::EntryKind;
     use crate::words::Status;
 
     #[test]
-    fn codes_that_are_written_out_are_the_codes() {
+    fn the_code_that_is_written_out_is_the_code() {
         assert_eq!(Status::Pending.code(), 1);
-        assert_eq!([EntryKind::End.code(), EntryKind::Whole.code()], [2, 3]);
     }
 }

@@ -14,12 +14,13 @@ use super::error::OpenError;
 use super::files::Files;
 use super::index::{self, Drafts};
 use super::journal;
+use super::links;
 use super::names::Names;
 use super::pool::keep_plans;
 use super::row::{self, COLUMNS, JOINS};
 use super::schema::{MIGRATIONS, migrate};
 use super::{derived, write};
-use crate::chain::{Hash, Link};
+use crate::chain::Link;
 use crate::record::Ended;
 use crate::store::{Entry, StoreError};
 use crate::words::Status;
@@ -70,7 +71,7 @@ fn attempt(
     look_for_damage(&mut connection)?;
     let backup = migrate(&mut connection, files, MIGRATIONS, now)?;
     let most_pages = limit_size(&connection, max_file_bytes)?;
-    let mut head = read_head(&connection)?;
+    let mut head = links::head(&connection)?;
     store_journal(&mut connection, &mut head, files)?;
     let interrupted = end_what_was_open(&mut connection, &mut head)?;
     sum_up(&mut connection)?;
@@ -142,19 +143,6 @@ fn limit_size(
     let pages = i64::try_from(most / unsigned(page).max(1)).unwrap_or(i64::MAX);
     connection.pragma_update(None, "max_page_count", pages)?;
     Ok(Some(pages))
-}
-
-pub(super) fn read_head(connection: &Connection) -> rusqlite::Result<Link> {
-    let head = connection
-        .prepare_cached("SELECT sequence, hash FROM chain ORDER BY sequence DESC LIMIT 1")?
-        .query_row([], |row| {
-            Ok(Link {
-                sequence: unsigned(row.get(0)?),
-                hash: Hash(row.get(1)?),
-            })
-        })
-        .optional()?;
-    Ok(head.unwrap_or(Link::GENESIS))
 }
 
 /// For those who only read: stores what a process that died left in the journal, unless another

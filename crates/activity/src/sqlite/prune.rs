@@ -1,17 +1,19 @@
 //! Forgetting, one short slice at a time: the oldest records go, a checkpoint says where the rest
 //! of the chain continues from, and the space is given back to the disk.
 
+use std::ops::ControlFlow;
+
 use jiff::Timestamp;
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::codes::{Code, signed, unsigned};
 use super::derived::{self, Derived};
 use super::index;
+use super::links::{self, StagedLink};
 use super::row::{self, COLUMNS, JOINS};
-use super::write::{ROW_BYTES, insert_link, prepare_links};
+use super::write::ROW_BYTES;
 use super::writer::Writer;
-use crate::chain::{Checkpoint, EntryKind, Hash, Link};
-use crate::id::ActivityId;
+use crate::chain::{Checkpoint, EntryKind, Link};
 use crate::retention::{Candidate, Holdings, PruneStep, RetentionPolicy};
 use crate::store::StoreError;
 use crate::words::Status;
@@ -30,7 +32,7 @@ const RESERVED_PAGES: i64 = 64;
 struct Removable {
     /// Its last entry.
     through: Link,
-    order: Option<u64>,
+    order: u64,
     candidate: Candidate,
 }
 
@@ -111,20 +113,27 @@ fn remove_slice(
     let Some(last) = expired.last() else {
         return Ok(0);
     };
-    let orders: Vec<u64> = expired.iter().filter_map(|record| record.order).collect();
+    let orders: Vec<u64> = expired.iter().map(|record| record.order).collect();
     remove_records(&transaction, &orders)?;
     index::forget(&transaction, &orders)?;
     let cut = last.through;
     let mut head = writer.head;
+    let mut entries = Vec::new();
     for (order, _) in beginning
         .open
         .iter()
         .filter(|(_, start)| *start < cut.sequence)
     {
-        head = restate(&transaction, head, *order)?;
+        let entry = restate(&transaction, head, *order)?;
+        head = entry.link;
+        entries.push(entry);
     }
     let removed = expired.len() as u64;
-    head = leave_checkpoint(&transaction, head, cut, removed, now)?;
+    let checkpoint = leave_checkpoint(&transaction, head, cut, removed, now)?;
+    head = checkpoint.link;
+    entries.push(checkpoint);
+    links::append(&transaction, &entries)?;
+    links::cut(&transaction, cut.sequence)?;
     let first_waiting = writer.waiting.front().map_or(u64::MAX, Derived::sequence);
     let counted = expired
         .iter()
@@ -147,62 +156,62 @@ fn remove_slice(
 }
 
 /// A record goes with its last entry: until then that entry protects all of it.
-fn read_beginning(connection: &Connection) -> rusqlite::Result<Beginning> {
+fn read_beginning(connection: &Connection) -> Result<Beginning, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT chain.sequence, chain.kind, chain.hash, chain.record, records.status, \
+        "SELECT records.status, \
          coalesce(length(payloads.arguments), 0) + coalesce(length(payloads.response), 0) \
-         FROM chain LEFT JOIN records ON records.id = chain.record \
-         LEFT JOIN payloads ON payloads.record = chain.record \
-         ORDER BY chain.sequence",
+         FROM records LEFT JOIN payloads ON payloads.record = records.id WHERE records.id = ?1",
     )?;
-    let mut rows = statement.query([])?;
     let mut beginning = Beginning::default();
-    while beginning.removable.len() < SLICE
-        && let Some(row) = rows.next()?
-    {
-        let through = Link {
-            sequence: unsigned(row.get(0)?),
-            hash: Hash(row.get(2)?),
-        };
-        let order = row.get::<_, Option<i64>>(3)?.map(unsigned);
-        let pending = row.get::<_, Option<i64>>(4)? == Some(Status::Pending.code());
-        match EntryKind::from_code(row.get(1)?) {
-            Some(EntryKind::Start) => {
-                let open = order
-                    .filter(|_| pending)
-                    .map(|order| (order, through.sequence));
-                beginning.open.extend(open);
+    links::each_after(connection, 0, |entry| {
+        let order = entry.id.order();
+        let (status, bytes) = statement
+            .query_row([signed(order)], |row| {
+                Ok((row.get(0)?, unsigned(row.get(1)?)))
+            })
+            .optional()?
+            .unwrap_or((0, 0));
+        match entry.kind {
+            Some(EntryKind::Start) if status == Status::Pending.code() => {
+                beginning.open.push((order, entry.sequence));
             }
-            Some(EntryKind::Checkpoint) => {}
+            Some(EntryKind::Start | EntryKind::Checkpoint) => {}
             // A row that somebody changed must not stop everything else from being forgotten.
             Some(EntryKind::End | EntryKind::Whole) | None => {
-                let id = ActivityId::from_halves(order.unwrap_or(0), 0);
-                let bytes = ROW_BYTES + unsigned(row.get(5)?);
                 let candidate = Candidate {
-                    timestamp: id.timestamp(),
-                    bytes,
+                    timestamp: entry.id.timestamp(),
+                    bytes: ROW_BYTES + bytes,
                 };
                 beginning.removable.push(Removable {
-                    through,
+                    through: Link {
+                        sequence: entry.sequence,
+                        hash: entry.hash,
+                    },
                     order,
                     candidate,
                 });
             }
         }
-    }
+        Ok::<_, StoreError>(if beginning.removable.len() < SLICE {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        })
+    })?;
     Ok(beginning)
 }
 
 /// Starts an open record anew at the end of the chain, because its first start is about to go.
-fn restate(connection: &Connection, head: Link, order: u64) -> Result<Link, StoreError> {
+fn restate(connection: &Connection, head: Link, order: u64) -> Result<StagedLink, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1");
     let halves = connection
         .prepare_cached(&sql)?
         .query_row([signed(order)], |found| Ok(row::read(found, 0)))??;
-    let link = head.extend(&halves.started, None, EntryKind::Start);
-    let mut links = prepare_links(connection)?;
-    insert_link(&mut links, link, EntryKind::Start, Some(halves.started.id))?;
-    Ok(link)
+    Ok(StagedLink {
+        link: head.extend(&halves.started, None, EntryKind::Start),
+        kind: EntryKind::Start,
+        id: Some(halves.started.id),
+    })
 }
 
 fn remove_records(connection: &Connection, orders: &[u64]) -> rusqlite::Result<()> {
@@ -224,7 +233,7 @@ fn leave_checkpoint(
     through: Link,
     removed: u64,
     now: Timestamp,
-) -> rusqlite::Result<Link> {
+) -> rusqlite::Result<StagedLink> {
     let before: i64 = connection
         .prepare_cached("SELECT coalesce(max(removed_records), 0) FROM checkpoints")?
         .query_row([], |row| row.get(0))?;
@@ -238,13 +247,6 @@ fn leave_checkpoint(
     };
     let link = head.extend_checkpoint(&checkpoint);
     connection
-        .prepare_cached("INSERT INTO chain (sequence, kind, hash) VALUES (?1, ?2, ?3)")?
-        .execute(params![
-            signed(link.sequence),
-            EntryKind::Checkpoint.code(),
-            link.hash.0
-        ])?;
-    connection
         .prepare_cached("INSERT INTO checkpoints VALUES (?1, ?2, ?3, ?4, ?5)")?
         .execute(params![
             signed(link.sequence),
@@ -253,15 +255,14 @@ fn leave_checkpoint(
             signed(removed_records),
             made_at.as_millisecond(),
         ])?;
-    for sql in [
-        "DELETE FROM chain WHERE sequence <= ?1",
-        "DELETE FROM checkpoints WHERE sequence <= ?1",
-    ] {
-        connection
-            .prepare_cached(sql)?
-            .execute([signed(through.sequence)])?;
-    }
-    Ok(link)
+    connection
+        .prepare_cached("DELETE FROM checkpoints WHERE sequence <= ?1")?
+        .execute([signed(through.sequence)])?;
+    Ok(StagedLink {
+        link,
+        kind: EntryKind::Checkpoint,
+        id: None,
+    })
 }
 
 fn release_slice(connection: &Connection) -> rusqlite::Result<u64> {

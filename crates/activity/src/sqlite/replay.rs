@@ -1,10 +1,12 @@
 //! Entries that were stored while a watcher was away, as the events they were.
 
+use std::ops::ControlFlow;
+
 use rusqlite::Connection;
 
 use super::batch::event;
-use super::codes::{signed, unsigned};
-use super::open::read_head;
+use super::codes::signed;
+use super::links;
 use super::row::{self, COLUMNS, JOINS, Part};
 use crate::chain::EntryKind;
 use crate::event::Replay;
@@ -16,10 +18,8 @@ pub(super) fn replay(
     limit: u32,
 ) -> Result<Replay, StoreError> {
     let transaction = connection.transaction()?;
-    let head = read_head(&transaction)?.sequence;
-    let oldest: Option<i64> =
-        transaction.query_row("SELECT min(sequence) FROM chain", [], |row| row.get(0))?;
-    let oldest = oldest.map_or(head + 1, unsigned);
+    let head = links::head(&transaction)?.sequence;
+    let oldest = links::oldest(&transaction)?.unwrap_or(head + 1);
     if after > head || after + 1 < oldest {
         return Ok(Replay {
             events: Vec::new(),
@@ -28,25 +28,29 @@ pub(super) fn replay(
         });
     }
     let mut statement = transaction.prepare_cached(&format!(
-        "SELECT chain.sequence, chain.kind, {COLUMNS} \
-         FROM chain LEFT JOIN records ON records.id = chain.record {JOINS} \
-         WHERE chain.sequence > ?1 ORDER BY chain.sequence LIMIT ?2"
+        "SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1"
     ))?;
-    let mut rows = statement.query([signed(after), i64::from(limit)])?;
     let (mut events, mut through) = (Vec::new(), after);
-    while let Some(found) = rows.next()? {
-        through = unsigned(found.get(0)?);
-        let kind = EntryKind::from_code(found.get(1)?);
-        let Some(kind) = kind.filter(|kind| *kind != EntryKind::Checkpoint) else {
-            continue;
-        };
-        let mut halves = row::read(found, 2)?;
-        if let Some(arguments) = &mut halves.started.arguments {
-            let order = halves.started.id.order();
-            arguments.text = row::read_body(&transaction, Part::Arguments, order)?;
+    let last = after.saturating_add(limit.into());
+    links::each_after(&transaction, after, |entry| {
+        if entry.sequence > last {
+            return Ok(ControlFlow::Break(()));
         }
-        events.push(event(through, kind, &halves.started, halves.ended.as_ref()));
-    }
+        through = entry.sequence;
+        let kind = entry.kind.filter(|kind| *kind != EntryKind::Checkpoint);
+        let order = entry.id.order();
+        let mut rows = statement.query([signed(order)])?;
+        if let Some(kind) = kind
+            && let Some(found) = rows.next()?
+        {
+            let mut halves = row::read(found, 0)?;
+            if let Some(arguments) = &mut halves.started.arguments {
+                arguments.text = row::read_body(&transaction, Part::Arguments, order)?;
+            }
+            events.push(event(through, kind, &halves.started, halves.ended.as_ref()));
+        }
+        Ok::<_, StoreError>(ControlFlow::Continue(()))
+    })?;
     Ok(Replay {
         events,
         through,

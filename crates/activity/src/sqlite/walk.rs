@@ -1,27 +1,19 @@
 //! Walking the hash chain from its beginning, or from where retention cut it, to its end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::codes::{signed, unsigned};
+use super::links::{self, StoredLink};
 use super::row::{self, COLUMNS, Halves, JOINS, Part, RowError};
 use crate::chain::{Checkpoint, EntryKind, Hash, Link};
 use crate::id::ActivityId;
 use crate::payload::SealedPayload;
 use crate::store::StoreError;
 use crate::verify::{Break, BreakReason, NotedHead, Verification};
-
-/// A row of the chain.
-struct Stored {
-    sequence: u64,
-    /// Nothing if what is there is no hash.
-    hash: Option<Hash>,
-    kind: Option<EntryKind>,
-    order: Option<u64>,
-    tail: Option<u64>,
-}
 
 /// Why the walk stopped: something is wrong with the log, or with reading it.
 enum Stop {
@@ -78,30 +70,23 @@ pub(super) fn verify(
 
 impl Walk<'_> {
     fn along_the_chain(&mut self) -> Result<Option<Break>, StoreError> {
-        let mut statement = self.connection.prepare(
-            "SELECT sequence, kind, record, record_tail, hash FROM chain ORDER BY sequence",
-        )?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let sequence = unsigned(row.get(0)?);
-            let stored = Stored::read(row)?;
-            match self.step(&stored) {
-                Ok(()) => {}
-                Err(Stop::Failed(error)) => return Err(error),
-                Err(Stop::Broken(reason)) => {
-                    let id = self.name(&stored)?;
-                    return Ok(Some(Break {
-                        id,
-                        sequence,
-                        reason,
-                    }));
-                }
+        let mut broken = None;
+        links::each_after(self.connection, 0, |entry| match self.step(&entry) {
+            Ok(()) => Ok(ControlFlow::Continue(())),
+            Err(Stop::Failed(error)) => Err(error),
+            Err(Stop::Broken(reason)) => {
+                broken = Some(Break {
+                    id: entry.named(),
+                    sequence: entry.sequence,
+                    reason,
+                });
+                Ok(ControlFlow::Break(()))
             }
-        }
-        Ok(None)
+        })?;
+        Ok(broken)
     }
 
-    fn step(&mut self, stored: &Stored) -> Result<(), Stop> {
+    fn step(&mut self, stored: &StoredLink) -> Result<(), Stop> {
         if stored.sequence != self.place.sequence + 1 {
             return Err(Stop::Broken(BreakReason::EntriesMissing));
         }
@@ -118,32 +103,28 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn checkpoint(&self, stored: &Stored) -> Result<Link, Stop> {
+    fn checkpoint(&self, stored: &StoredLink) -> Result<Link, Stop> {
         let checkpoint = read_checkpoint(self.connection, Some(stored.sequence))?
             .ok_or(Stop::Broken(BreakReason::RecordMissing))?;
         let expected = self.place.extend_checkpoint(&checkpoint);
-        let bare = stored.order.is_none() && stored.tail.is_none();
-        stored.holds(expected, bare)
+        holds(stored, expected, stored.named().is_none())
     }
 
-    fn record(&mut self, stored: &Stored, kind: EntryKind) -> Result<Link, Stop> {
-        let order = stored
-            .order
-            .ok_or(Stop::Broken(BreakReason::HashMismatch))?;
+    fn record(&mut self, stored: &StoredLink, kind: EntryKind) -> Result<Link, Stop> {
+        let order = stored.id.order();
         let halves = self
             .halves(order)?
             .ok_or(Stop::Broken(BreakReason::RecordMissing))?;
         let (started, ended) = (&halves.started, halves.ended.as_ref());
-        let first = kind != EntryKind::End;
         let covered = if kind == EntryKind::Start {
             None
         } else {
             ended
         };
         let expected = self.place.extend(started, covered, kind);
-        let named = stored.tail == first.then_some(started.id.tail());
+        let named = stored.id == started.id;
         let ended_as_said = kind == EntryKind::Start || ended.is_some();
-        let place = stored.holds(expected, named && ended_as_said)?;
+        let place = holds(stored, expected, named && ended_as_said)?;
         match kind {
             EntryKind::Start => {
                 self.open
@@ -263,60 +244,31 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    fn stranger(&self) -> rusqlite::Result<Option<ActivityId>> {
-        self.connection
-            .query_row(
-                "SELECT id, id_tail FROM records WHERE id NOT IN \
-                 (SELECT record FROM chain WHERE record IS NOT NULL) ORDER BY id LIMIT 1",
-                [],
-                |row| {
-                    Ok(ActivityId::from_halves(
-                        unsigned(row.get(0)?),
-                        unsigned(row.get(1)?),
-                    ))
-                },
-            )
-            .optional()
-    }
-
-    /// The record an entry is about, from the entry or from what is left of the record.
-    fn name(&self, stored: &Stored) -> rusqlite::Result<Option<ActivityId>> {
-        let Some(order) = stored.order else {
-            return Ok(None);
-        };
-        if let Some(tail) = stored.tail {
-            return Ok(Some(ActivityId::from_halves(order, tail)));
+    fn stranger(&self) -> Result<Option<ActivityId>, StoreError> {
+        let mut known = HashSet::new();
+        links::each_after(self.connection, 0, |entry| {
+            known.insert(entry.id.order());
+            Ok::<_, StoreError>(ControlFlow::Continue(()))
+        })?;
+        let mut statement = self
+            .connection
+            .prepare("SELECT id, id_tail FROM records ORDER BY id")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (order, tail) = (unsigned(row.get(0)?), unsigned(row.get(1)?));
+            if !known.contains(&order) {
+                return Ok(Some(ActivityId::from_halves(order, tail)));
+            }
         }
-        if let Some((_, id, _)) = self.open.get(&order) {
-            return Ok(Some(*id));
-        }
-        self.connection
-            .query_row(
-                "SELECT id_tail FROM records WHERE id = ?1",
-                [signed(order)],
-                |row| Ok(ActivityId::from_halves(order, unsigned(row.get(0)?))),
-            )
-            .optional()
+        Ok(None)
     }
 }
 
-impl Stored {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            sequence: unsigned(row.get(0)?),
-            hash: row.get(4).map(Hash).ok(),
-            kind: EntryKind::from_code(row.get(1)?),
-            order: row.get::<_, Option<i64>>(2)?.map(unsigned),
-            tail: row.get::<_, Option<i64>>(3)?.map(unsigned),
-        })
-    }
-
-    fn holds(&self, expected: Link, well_formed: bool) -> Result<Link, Stop> {
-        if self.hash == Some(expected.hash) && self.sequence == expected.sequence && well_formed {
-            Ok(expected)
-        } else {
-            Err(Stop::Broken(BreakReason::HashMismatch))
-        }
+fn holds(stored: &StoredLink, expected: Link, well_formed: bool) -> Result<Link, Stop> {
+    if stored.hash == expected.hash && stored.sequence == expected.sequence && well_formed {
+        Ok(expected)
+    } else {
+        Err(Stop::Broken(BreakReason::HashMismatch))
     }
 }
 

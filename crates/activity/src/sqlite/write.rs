@@ -1,15 +1,14 @@
 //! The statements that put staged entries into the tables.
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Statement, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::batch::{Batch, StagedEnd, StagedRecord};
 use super::body::Body;
 use super::codes::{Code, signed, unsigned};
 use super::derived::Derived;
+use super::links;
 use super::names::Names;
 use super::row::form;
-use crate::chain::{EntryKind, Link};
-use crate::id::ActivityId;
 use crate::payload::SealedPayload;
 use crate::record::{Ended, Started};
 use crate::words::Status;
@@ -46,40 +45,9 @@ pub(super) fn write(
         let bytes = ROW_BYTES + stored_bytes(connection, started.id.order())?;
         derived.push(Derived::new(*sequence, ids, started, ended, bytes));
     }
-    for staged in &batch.links {
-        insert_link(
-            &mut inserts.links,
-            staged.link,
-            staged.kind,
-            Some(staged.id),
-        )?;
-    }
+    links::append(connection, &batch.links)?;
     derived.sort_by_key(Derived::sequence);
     Ok(derived)
-}
-
-/// Adds an entry to the chain. The first of a record names it in full.
-pub(super) fn insert_link(
-    links: &mut Statement<'_>,
-    link: Link,
-    kind: EntryKind,
-    id: Option<ActivityId>,
-) -> rusqlite::Result<()> {
-    let tail = id.filter(|_| kind != EntryKind::End).map(ActivityId::tail);
-    links.execute(params![
-        signed(link.sequence),
-        kind.code(),
-        id.map(|id| signed(id.order())),
-        tail.map(signed),
-        link.hash.0,
-    ])?;
-    Ok(())
-}
-
-pub(super) fn prepare_links(connection: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
-    connection.prepare_cached(
-        "INSERT INTO chain (sequence, kind, record, record_tail, hash) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )
 }
 
 /// What the stored payloads of a record take up.
@@ -120,7 +88,6 @@ impl NameIds {
 struct Inserts<'a> {
     records: CachedStatement<'a>,
     payloads: CachedStatement<'a>,
-    links: CachedStatement<'a>,
 }
 
 impl<'a> Inserts<'a> {
@@ -135,7 +102,6 @@ impl<'a> Inserts<'a> {
                  (record, arguments, arguments_unpacked, response, response_unpacked) \
                  VALUES (?1, ?2, ?3, ?4, ?5)",
             )?,
-            links: prepare_links(connection)?,
         })
     }
 

@@ -24,6 +24,23 @@ const BACK_TO_LAYOUT_2: &str = "
     INSERT INTO hourly_durations SELECT hour, server, tool,
         CAST(substr(buckets, 1, instr(buckets, ':') - 1) AS INTEGER),
         CAST(substr(buckets, instr(buckets, ':') + 1) AS INTEGER) FROM hourly_histograms;
+    CREATE TABLE entries (sequence INTEGER PRIMARY KEY, kind INTEGER NOT NULL, record INTEGER,
+        record_tail INTEGER, hash BLOB NOT NULL) STRICT;
+    INSERT INTO entries
+        WITH RECURSIVE runs (sequence, entry, rest) AS (
+            SELECT first - 1, NULL, entries FROM chain
+            UNION ALL SELECT sequence + 1, substr(rest, 1, 49), substr(rest, 50)
+            FROM runs WHERE length(rest) > 0),
+        parts AS (SELECT sequence, CAST(hex(substr(entry, 1, 1)) AS INTEGER) AS kind,
+                         hex(substr(entry, 2, 8)) AS record, hex(substr(entry, 10, 8)) AS tail,
+                         substr(entry, 18) AS hash
+                  FROM runs WHERE entry IS NOT NULL)
+        SELECT parts.sequence, parts.kind, records.id,
+               iif(parts.kind = 2, NULL, records.id_tail), parts.hash
+        FROM parts JOIN records ON printf('%016X%016X', records.id, records.id_tail)
+            = parts.record || parts.tail;
+    DROP TABLE chain;
+    ALTER TABLE entries RENAME TO chain;
     DROP TABLE payloads; DROP TABLE hourly_histograms; DROP TABLE blocks; DROP TABLE terms;
     DROP INDEX open_records;
     ALTER TABLE progress DROP COLUMN indexed_sequence;

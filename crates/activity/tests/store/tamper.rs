@@ -32,6 +32,52 @@ fn change(folder: &Path, sql: &str) {
     connection.execute_batch(sql).unwrap();
 }
 
+/// The bytes of an entry: its kind, the record it is about and its hash.
+const ENTRY: usize = 1 + 16 + 32;
+
+/// The entries of the chain, each with its sequence.
+type Entries = Vec<(u64, Vec<u8>)>;
+
+fn change_chain(folder: &Path, change: impl FnOnce(&mut Entries)) {
+    let database = Connection::open(folder.join("data/activity.db")).unwrap();
+    let mut entries = Vec::new();
+    let mut statement = database
+        .prepare("SELECT first, entries FROM chain ORDER BY first")
+        .unwrap();
+    let mut rows = statement.query([]).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        let (first, run): (i64, Vec<u8>) = (row.get(0).unwrap(), row.get(1).unwrap());
+        let run = run.chunks(ENTRY).map(<[u8]>::to_vec);
+        entries.extend((first.cast_unsigned()..).zip(run));
+    }
+    change(&mut entries);
+    database.execute("DELETE FROM chain", []).unwrap();
+    for (sequence, entry) in entries {
+        database
+            .execute(
+                "INSERT INTO chain VALUES (?1, ?2)",
+                rusqlite::params![sequence.cast_signed(), entry],
+            )
+            .unwrap();
+    }
+}
+
+fn is_about(id: ActivityId) -> impl Fn(&(u64, Vec<u8>)) -> bool {
+    let text = id.to_string();
+    let bytes = ulid(&text);
+    move |(_, entry)| entry[1..17] == bytes
+}
+
+/// Sixteen bytes of the 26 digits.
+fn ulid(text: &str) -> [u8; 16] {
+    let digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    let digit = |letter: char| digits.find(letter).unwrap() as u128;
+    let number = text
+        .chars()
+        .fold(0_u128, |number, letter| number << 5 | digit(letter));
+    number.to_be_bytes()
+}
+
 /// Verifies as an auditor would: without opening the log for writing first.
 async fn verify(folder: &Path, head: Option<Hash>) -> Verification {
     let store = activity::sqlite::SqliteStore::open_read_only(&folder.join("data")).unwrap();
@@ -141,29 +187,53 @@ async fn a_change_to_a_payload_names_the_record() {
     expect_break(&sql, Some(5), BreakReason::ResponseChanged).await;
 }
 
+/// Changes the chain of a fresh log, given the place of the third record's start in it, and
+/// expects this record to be named for this reason.
+async fn expect_chain_break(
+    change: impl FnOnce(&mut Entries, usize),
+    place: Option<usize>,
+    reason: BreakReason,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let (ids, _) = filled(folder.path()).await;
+    change_chain(folder.path(), |entries| {
+        let start = entries.iter().position(is_about(ids[2])).unwrap();
+        change(entries, start);
+    });
+    let broken = verify(folder.path(), None).await.broken.unwrap();
+    assert_eq!(broken.reason, reason, "{broken:?}");
+    if let Some(place) = place {
+        assert_eq!(broken.id, Some(ids[place]), "{broken:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_change_to_the_chain_names_the_record() {
-    let (third, fourth) = (key(2), key(3));
-    let start = format!("(SELECT min(sequence) FROM chain WHERE record = {third})");
-    for column in [
-        "hash = zeroblob(32)",
-        "hash = x'00'",
-        "kind = 2",
-        "kind = 3",
-        "kind = 9",
-    ] {
-        let sql = format!("UPDATE chain SET {column} WHERE sequence = {start}");
-        expect_break(&sql, Some(2), BreakReason::HashMismatch).await;
+    type Change = fn(&mut Vec<u8>);
+    let table: &[(Change, Option<usize>)] = &[
+        (|entry| entry[17..].fill(0), Some(2)),
+        (|entry| entry[20] ^= 1, Some(2)),
+        (|entry| entry[0] = 2, Some(2)),
+        (|entry| entry[0] = 3, Some(2)),
+        (|entry| entry[0] = 9, Some(2)),
+        // Entries that name another record name it in the report, too.
+        (|entry| entry[16] ^= 1, None),
+        (|entry| entry.truncate(30), None),
+    ];
+    for (change, place) in table {
+        let change = |entries: &mut Entries, start: usize| change(&mut entries[start].1);
+        expect_chain_break(change, *place, BreakReason::HashMismatch).await;
     }
-    // Entries that name another record name it in the report, too.
-    for column in [format!("record = {fourth}"), "record_tail = 1".to_owned()] {
-        let sql = format!("UPDATE chain SET {column} WHERE sequence = {start}");
-        expect_break(&sql, None, BreakReason::HashMismatch).await;
-    }
-    let sql = format!("DELETE FROM chain WHERE sequence = {start}");
-    expect_break(&sql, Some(2), BreakReason::EntriesMissing).await;
-    let sql = format!("DELETE FROM chain WHERE record = {third}");
-    expect_break(&sql, Some(3), BreakReason::EntriesMissing).await;
+    let another = |entries: &mut Entries, start: usize| {
+        let next: Vec<u8> = entries[start + 2].1[1..17].to_vec();
+        entries[start].1[1..17].copy_from_slice(&next);
+    };
+    expect_chain_break(another, None, BreakReason::HashMismatch).await;
+    let missing = BreakReason::EntriesMissing;
+    let one = |entries: &mut Entries, start: usize| drop(entries.remove(start));
+    expect_chain_break(one, Some(2), missing).await;
+    let both = |entries: &mut Entries, start: usize| drop(entries.drain(start..start + 2));
+    expect_chain_break(both, Some(3), missing).await;
 }
 
 #[tokio::test]
@@ -218,12 +288,10 @@ async fn swapped_rows_are_noticed() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (ids, _) = filled(folder.path()).await;
-    change(
-        folder.path(),
-        "UPDATE chain SET sequence = -1 WHERE sequence = 4;
-         UPDATE chain SET sequence = 4 WHERE sequence = 7;
-         UPDATE chain SET sequence = 7 WHERE sequence = -1;",
-    );
+    change_chain(folder.path(), |entries| {
+        let fourth = entries[3].1.clone();
+        entries[3].1 = std::mem::replace(&mut entries[6].1, fourth);
+    });
     let broken = verify(folder.path(), None).await.broken.unwrap();
     assert_eq!((broken.sequence, broken.id), (4, Some(ids[3])));
 }
@@ -250,9 +318,9 @@ async fn a_log_that_was_cut_short_lacks_the_noted_head() {
     change(
         folder.path(),
         "DELETE FROM records WHERE id = (SELECT max(id) FROM records);
-         DELETE FROM payloads WHERE record = (SELECT max(record) FROM payloads);
-         DELETE FROM chain WHERE sequence = (SELECT max(sequence) FROM chain);",
+         DELETE FROM payloads WHERE record = (SELECT max(record) FROM payloads);",
     );
+    change_chain(folder.path(), |entries| drop(entries.pop()));
     // The rest is a perfectly good log; only the head that was noted elsewhere tells.
     assert!(verify(folder.path(), None).await.holds());
     let verification = verify(folder.path(), Some(head)).await;
@@ -264,11 +332,9 @@ async fn a_log_that_was_cut_short_lacks_the_noted_head() {
 async fn a_cut_into_what_was_already_summed_up_is_noticed_without_a_head() {
     let folder = tempfile::tempdir().unwrap();
     filled(folder.path()).await;
-    change(
-        folder.path(),
-        "DELETE FROM chain WHERE sequence > 8;
-         DELETE FROM records WHERE id NOT IN (SELECT record FROM chain);",
-    );
+    change_chain(folder.path(), |entries| entries.truncate(8));
+    let sql = format!("DELETE FROM records WHERE id >= {}", key(4));
+    change(folder.path(), &sql);
     let broken = verify(folder.path(), None).await.broken.unwrap();
     assert_eq!(broken.reason, BreakReason::TailMissing);
 }
@@ -318,11 +384,9 @@ async fn a_changed_checkpoint_is_noticed() {
 async fn deleting_the_beginning_without_a_checkpoint_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     filled(folder.path()).await;
-    change(
-        folder.path(),
-        "DELETE FROM chain WHERE sequence <= 4;
-         DELETE FROM records WHERE id NOT IN (SELECT record FROM chain);",
-    );
+    change_chain(folder.path(), |entries| drop(entries.drain(..4)));
+    let sql = format!("DELETE FROM records WHERE id < {}", key(2));
+    change(folder.path(), &sql);
     let broken = verify(folder.path(), None).await.broken.unwrap();
     assert_eq!(
         (broken.sequence, broken.reason),

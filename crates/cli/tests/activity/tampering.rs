@@ -13,6 +13,9 @@ use crate::support::{LANES, Proxy, WRITE, database};
 const FIRST_CALL: &str = "(SELECT record FROM payloads WHERE arguments LIKE '%a-0%')";
 const SECOND_CALL: &str = "(SELECT record FROM payloads WHERE arguments LIKE '%a-1%')";
 
+/// The bytes of an entry of the chain: its kind, the record it is about and its hash.
+const ENTRY: usize = 1 + 16 + 32;
+
 /// A log with six calls, of a daemon that was stopped in order.
 struct Stopped {
     home: Home,
@@ -47,6 +50,34 @@ impl Stopped {
             .unwrap_or_else(|error| panic!("{error} in {sql}"));
     }
 
+    /// Swaps the first entries of two calls, which are given as SQL, in the chain.
+    fn swap_entries(&self, one: &str, other: &str) {
+        let connection = Connection::open(database(&self.home)).unwrap();
+        let mut statement = connection
+            .prepare("SELECT first, entries FROM chain ORDER BY first")
+            .unwrap();
+        let runs = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap();
+        let runs: Vec<(i64, Vec<u8>)> = runs.collect::<Result<_, _>>().unwrap();
+        let first = runs[0].0;
+        let all: Vec<u8> = runs.into_iter().flat_map(|(_, run)| run).collect();
+        let mut entries: Vec<&[u8]> = all.chunks(ENTRY).collect();
+        let place = |call: &str| {
+            let sql = format!("SELECT id FROM records WHERE id = {call}");
+            let record: i64 = connection.query_row(&sql, [], |row| row.get(0)).unwrap();
+            let about = |entry: &&[u8]| entry[1..9] == record.to_be_bytes();
+            entries.iter().position(about).unwrap()
+        };
+        let places = (place(one), place(other));
+        entries.swap(places.0, places.1);
+        connection.execute("DELETE FROM chain", []).unwrap();
+        let insert = "INSERT INTO chain VALUES (?1, ?2)";
+        connection
+            .execute(insert, (first, entries.concat()))
+            .unwrap();
+    }
+
     async fn verify(&self) -> Value {
         let output = self.home.cli(["activity", "verify", "-o", "json"]).await;
         let found = output.json();
@@ -57,14 +88,18 @@ impl Stopped {
 
 /// Makes the change in a fresh log and expects the call at this place to be named.
 async fn expect_break(sql: &str, place: usize, reason: &str) {
+    expect_break_after(|log| log.change(sql), place, reason).await;
+}
+
+async fn expect_break_after(change: impl FnOnce(&Stopped), place: usize, reason: &str) {
     let log = Stopped::with_calls().await;
     assert_eq!(log.verify().await["valid"], true);
-    log.change(sql);
+    change(&log);
     let found = log.verify().await;
-    assert_eq!(found["valid"], false, "{sql} went unnoticed");
+    assert_eq!(found["valid"], false, "the change went unnoticed");
     let broken = &found["broken"];
-    assert_eq!(broken["id"], log.calls[place].as_str(), "{sql}: {broken}");
-    assert_eq!(broken["reason"], reason, "{sql}: {broken}");
+    assert_eq!(broken["id"], log.calls[place].as_str(), "{broken}");
+    assert_eq!(broken["reason"], reason, "{broken}");
     // For people, the same record is named.
     let output = log.home.cli(["activity", "verify"]).await;
     output.ended_with(1);
@@ -125,18 +160,8 @@ async fn swapped_records_are_found_at_the_first_of_them() {
 
 #[tokio::test]
 async fn swapped_entries_of_the_chain_are_found() {
-    let first_entry = |call: &str| format!("SELECT min(sequence) FROM chain WHERE record = {call}");
-    let sql = format!(
-        "CREATE TEMP TABLE pair AS SELECT ({}) AS first, ({}) AS second;
-         UPDATE chain SET sequence = -sequence
-             WHERE sequence IN (SELECT first FROM pair UNION SELECT second FROM pair);
-         UPDATE chain SET sequence =
-             (SELECT CASE -chain.sequence WHEN first THEN second ELSE first END FROM pair)
-             WHERE sequence < 0;",
-        first_entry(FIRST_CALL),
-        first_entry(SECOND_CALL)
-    );
-    expect_break(&sql, 1, "hash_mismatch").await;
+    let swap = |log: &Stopped| log.swap_entries(FIRST_CALL, SECOND_CALL);
+    expect_break_after(swap, 1, "hash_mismatch").await;
 }
 
 /// An older copy of the file holds by itself; only a head that was noted elsewhere tells.

@@ -4,10 +4,10 @@
 use rusqlite::{Connection, Row, params};
 
 use super::super::codes::{signed, unsigned};
+use super::super::links;
 use super::super::row::{self, COLUMNS, JOINS, Part};
 use super::positions::{Positions, read_number, write_number};
 use super::{BLOCK, BUCKETS, Draft, Drafts};
-use crate::chain::EntryKind;
 use crate::store::StoreError;
 
 /// How many blocks there can be; the bits of a key above it are the bucket.
@@ -122,28 +122,31 @@ pub(in super::super) fn draft_missing(
     connection: &Connection,
     drafts: &mut Drafts,
 ) -> Result<usize, StoreError> {
+    let after = indexed_sequence(connection)?.max(drafts.through());
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT chain.sequence, {COLUMNS} \
-         FROM chain CROSS JOIN records ON records.id = chain.record {JOINS} \
-         WHERE chain.sequence > max((SELECT indexed_sequence FROM progress), ?1) \
-         AND chain.kind IN ({}, {}) ORDER BY chain.sequence LIMIT {BLOCK}",
-        EntryKind::End.code(),
-        EntryKind::Whole.code(),
+        "SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1"
     ))?;
-    let mut rows = statement.query([signed(drafts.through())])?;
-    let mut missing = 0;
-    while let Some(found) = rows.next()? {
-        let mut halves = row::read(found, 1)?;
+    let ends = links::ends_after(connection, after, BLOCK)?;
+    for (sequence, order) in &ends {
+        let mut rows = statement.query([signed(*order)])?;
+        let Some(found) = rows.next()? else { continue };
+        let mut halves = row::read(found, 0)?;
         if let Some(arguments) = &mut halves.started.arguments {
-            let order = halves.started.id.order();
-            arguments.text = row::read_body(connection, Part::Arguments, order)?;
+            arguments.text = row::read_body(connection, Part::Arguments, *order)?;
         }
         if let Some(ended) = &halves.ended {
-            drafts.add(unsigned(found.get(0)?), &halves.started, ended);
+            drafts.add(*sequence, &halves.started, ended);
         }
-        missing += 1;
     }
-    Ok(missing)
+    Ok(ends.len())
+}
+
+/// Ends up to here are in blocks.
+pub(in super::super) fn indexed_sequence(connection: &Connection) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached("SELECT indexed_sequence FROM progress")?
+        .query_row([], |row| row.get(0))
+        .map(unsigned)
 }
 
 /// Takes records out of the blocks they are in. A block of which nothing is left goes.

@@ -69,3 +69,18 @@ INSERT INTO payloads
     ORDER BY 1;
 DROP TABLE arguments;
 DROP TABLE responses;
+
+-- The hash chain: one row for what a batch added to it, with the sequence of its first entry. An
+-- entry is its kind, the record it is about and its hash, in 1, 16 and 32 bytes.
+ALTER TABLE chain RENAME TO entries;
+CREATE TABLE chain (
+    first INTEGER PRIMARY KEY,
+    entries BLOB NOT NULL
+) STRICT;
+INSERT INTO chain
+    SELECT entries.sequence,
+           unhex(printf('%02X%016X%016X', entries.kind, coalesce(entries.record, 0),
+                        coalesce(entries.record_tail, records.id_tail, 0)) || hex(entries.hash))
+    FROM entries LEFT JOIN records ON records.id = entries.record
+    ORDER BY entries.sequence;
+DROP TABLE entries;
