@@ -27,4 +27,4 @@ pub(super) use lookup::{Wanted, look_up};
 pub(super) const BLOCK: usize = 1024;
 
 /// Over how many rows the terms of a block are spread.
-const BUCKETS: usize = 16;
+const BUCKETS: usize = 64;

@@ -10,9 +10,6 @@ use super::positions::{Positions, read_number, write_number};
 use super::{BLOCK, BUCKETS, Draft, Drafts};
 use crate::store::StoreError;
 
-/// How many blocks there can be; the bits of a key above it are the bucket.
-const BLOCK_BITS: u32 = 40;
-
 /// The columns of a block without its list, in the order in which [`Block::read`] wants them.
 pub(super) const COLUMNS_OF_BLOCK: &str = "id, oldest, newest, size, gone";
 
@@ -69,9 +66,10 @@ impl Block {
     }
 }
 
-/// Where the terms of a bucket and a block are.
+/// Where the terms of a bucket and a block are. Those of a block are together: they are written at
+/// once, and most often read alone.
 pub(super) fn key(bucket: usize, block: i64) -> i64 {
-    signed((bucket as u64) << BLOCK_BITS) | block
+    block * BUCKETS as i64 + signed(bucket as u64)
 }
 
 /// Writes the next full draft as a block. The caller has a transaction open, and says that it was
@@ -183,10 +181,9 @@ pub(in super::super) fn forget(connection: &Connection, orders: &[u64]) -> Resul
 }
 
 fn remove(connection: &Connection, block: i64) -> rusqlite::Result<()> {
-    let mut terms = connection.prepare_cached("DELETE FROM terms WHERE id = ?1")?;
-    for bucket in 0..BUCKETS {
-        terms.execute([key(bucket, block)])?;
-    }
+    connection
+        .prepare_cached("DELETE FROM terms WHERE id >= ?1 AND id < ?2")?
+        .execute([key(0, block), key(0, block + 1)])?;
     connection
         .prepare_cached("DELETE FROM blocks WHERE id = ?1")?
         .execute([block])?;

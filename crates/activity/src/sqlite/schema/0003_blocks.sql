@@ -27,8 +27,7 @@ CREATE TABLE blocks (
 CREATE INDEX blocks_by_newest ON blocks (newest);
 CREATE INDEX blocks_by_oldest ON blocks (oldest);
 
--- What the records of a block are found by. The key is the bucket of the terms, then the block,
--- so that looking for a term is a walk over one stretch of the table.
+-- What the records of a block are found by. The key is the block, then the bucket of the terms.
 CREATE TABLE terms (
     id INTEGER PRIMARY KEY,
     postings BLOB NOT NULL
