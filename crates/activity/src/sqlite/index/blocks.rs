@@ -69,7 +69,7 @@ impl Block {
 /// Where the terms of a bucket and a block are. Those of a block are together: they are written at
 /// once, and most often read alone.
 pub(super) fn key(bucket: usize, block: i64) -> i64 {
-    block * BUCKETS as i64 + signed(bucket as u64)
+    block * signed(BUCKETS as u64) + signed(bucket as u64)
 }
 
 /// Writes the next full draft as a block. The caller has a transaction open, and says that it was

@@ -186,6 +186,6 @@ mod tests {
             bucket(&of_text(Field::Server, "github")),
             bucket(&of_text(Field::Word, "delete")),
         ];
-        assert_eq!(buckets, [0, 14, 0]);
+        assert_eq!(buckets, [16, 14, 48]);
     }
 }
