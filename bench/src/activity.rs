@@ -6,6 +6,7 @@ mod fill;
 mod memory;
 
 use std::fs::File;
+use std::hint::black_box;
 use std::io::{Write, stdout};
 use std::path::Path;
 use std::sync::Arc;
@@ -181,23 +182,55 @@ async fn exports(activity: &Activity) -> Result<()> {
     Ok(())
 }
 
-/// Reads as the daemon records them: the start rides along, the end is stored before the answer.
+/// Reads as the daemon records them, beside the same calls with no log at all: the start rides
+/// along, the end is in the journal before the answer.
 async fn reads(directory: &Path) -> Result<()> {
+    let without = drive_reads(None).await?;
     let activity = Activity::new(open(directory)?, settings()?);
+    let with = drive_reads(Some(&activity)).await?;
+    activity.close().await?;
+    let callers = with.callers.saturating_sub(without.callers);
+    writeln!(
+        stdout(),
+        "\nread calls, begin and finish, {READ_CLIENTS} at once (target: at most 15 µs of CPU more)\n  \
+         CPU per call, without a log      {:>10.2?}\n  \
+         more for the callers             {callers:>10.2?}\n  \
+         more for the log's thread        {:>10.2?}\n  \
+         more together                    {:>10.2?}\n  \
+         time per call                    {:>10.2?}",
+        without.callers,
+        with.log,
+        callers + with.log,
+        with.time,
+    )?;
+    Ok(())
+}
+
+/// What one call took.
+struct PerCall {
+    callers: Duration,
+    log: Duration,
+    time: Duration,
+}
+
+async fn drive_reads(activity: Option<&Activity>) -> Result<PerCall> {
     let calls_of = |client| {
         let numbers = 0..READ_CALLS / READ_CLIENTS;
         let calls = numbers.map(|number| Call::new(client * READ_CALLS + number));
         calls.collect::<Vec<_>>()
     };
     let calls: Vec<_> = (0..READ_CLIENTS).map(calls_of).collect();
-    let began = (Instant::now(), memory::cpu_time()?);
+    let (began, cpu) = (Instant::now(), memory::cpu_time()?);
     let mut clients = tokio::task::JoinSet::new();
     for calls in calls {
-        let activity = activity.clone();
+        let activity = activity.cloned();
         clients.spawn(async move {
             for call in &calls {
-                let open = activity.begin(call.start(), Durability::Batched).await?;
-                open.finish(call.end(), Durability::Written).await?;
+                let (start, end) = (black_box(call.start()), black_box(call.end()));
+                if let Some(activity) = &activity {
+                    let open = activity.begin(start, Durability::Batched).await?;
+                    open.finish(end, Durability::Written).await?;
+                }
             }
             anyhow::Ok(())
         });
@@ -205,22 +238,14 @@ async fn reads(directory: &Path) -> Result<()> {
     for outcome in clients.join_all().await {
         outcome?;
     }
+    let (time, after) = (began.elapsed(), memory::cpu_time()?);
     let calls = u32::try_from(READ_CALLS / READ_CLIENTS * READ_CLIENTS)?;
-    let cpu = memory::cpu_time()?;
-    let all = cpu.0.saturating_sub(began.1.0) / calls;
-    let writer = cpu.1.saturating_sub(began.1.1) / calls;
-    writeln!(
-        stdout(),
-        "\nread calls, begin and finish, {READ_CLIENTS} at once (target: at most 15 µs of CPU)\n  \
-         CPU per call, callers            {:>10.2?}\n  \
-         CPU per call, the log's thread   {writer:>10.2?}\n  \
-         CPU per call, together           {all:>10.2?}\n  \
-         time per call                    {:>10.2?}",
-        all.saturating_sub(writer),
-        began.0.elapsed() / calls
-    )?;
-    activity.close().await?;
-    Ok(())
+    let (all, log) = (after.0.saturating_sub(cpu.0), after.1.saturating_sub(cpu.1));
+    Ok(PerCall {
+        callers: all.saturating_sub(log) / calls,
+        log: log / calls,
+        time: time / calls,
+    })
 }
 
 /// Writes one after the other, beside what a plain file needs to reach the disk.

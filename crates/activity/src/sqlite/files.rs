@@ -128,8 +128,8 @@ impl Files {
 }
 
 /// Opens a private file at whose end everything is written.
-pub(super) fn open_to_append(path: &Path) -> Result<File, OpenError> {
-    open_private(path, OpenOptions::new().append(true))
+pub(super) fn open_to_write(path: &Path) -> Result<File, OpenError> {
+    open_private(path, OpenOptions::new().write(true))
 }
 
 fn refuse_link(path: &Path) -> Result<(), OpenError> {

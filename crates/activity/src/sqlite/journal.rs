@@ -7,17 +7,26 @@
 //! while the entries of one are being stored, new ones go to the other. A segment is emptied when
 //! all of its entries are stored. What is found in them at the next start is stored then, unless the
 //! database has it already, so it does no harm if the process dies between storing and emptying.
+//!
+//! Emptying overwrites the beginning of a segment and keeps its space: to give it back and to get it
+//! again for every batch would cost a third of every write. What stood there before is still there
+//! behind what is written next, and is told from it by the checksums, which differ from segment to
+//! segment.
 
 mod frame;
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use super::error::OpenError;
-use super::files::{Files, open_to_append};
+use super::files::{Files, open_to_write};
 use crate::store::Entry;
 use frame::{Content, FrameError};
+
+/// A segment that grew beyond this gives its space back.
+const LARGEST_KEPT: u64 = 1024 * 1024;
 
 /// Both segments; one of them takes what comes.
 #[derive(Debug)]
@@ -33,6 +42,7 @@ pub(super) struct Journal {
 #[derive(Debug)]
 struct Segment {
     file: File,
+    /// How much of the file counts.
     length: u64,
 }
 
@@ -54,13 +64,13 @@ impl Journal {
             self.begun += 1;
             frame::write_segment(&mut self.buffer, self.begun);
         }
-        frame::write_entry(&mut self.buffer, entry);
+        frame::write_entry(&mut self.buffer, frame::salt(self.begun), entry);
     }
 
     /// Writes everything that was noted.
     pub(super) fn write(&mut self) -> io::Result<()> {
         let segment = &mut self.active;
-        if let Err(error) = segment.file.write_all(&self.buffer) {
+        if let Err(error) = segment.file.write_all_at(&self.buffer, segment.length) {
             // Half a frame would hide everything after it.
             segment.file.set_len(segment.length)?;
             return Err(error);
@@ -87,21 +97,38 @@ impl Journal {
 
     /// The entries of the segment that was turned away from are stored.
     pub(super) fn clear_stored(&mut self) {
-        if self.other.is_empty() {
-            return;
+        if !self.other.is_empty()
+            && let Err(error) = self.other.clear()
+        {
+            tracing::warn!(%error, "the activity log's journal was not emptied");
         }
-        match self.other.file.set_len(0) {
-            Ok(()) => self.other.length = 0,
-            Err(error) => tracing::warn!(%error, "the activity log's journal was not emptied"),
+    }
+
+    /// Everything is stored, and nothing more will come.
+    pub(super) fn give_back(&mut self) {
+        for segment in [&mut self.active, &mut self.other] {
+            if let Err(error) = segment.file.set_len(0) {
+                tracing::warn!(%error, "the activity log's journal was not emptied");
+            }
         }
     }
 }
 
 impl Segment {
     fn open(path: PathBuf) -> Result<Self, OpenError> {
-        let file = open_to_append(&path)?;
+        let file = open_to_write(&path)?;
         let length = file.metadata().map_err(OpenError::file(path))?.len();
         Ok(Self { file, length })
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        if self.length > LARGEST_KEPT {
+            self.file.set_len(0)?;
+        } else {
+            self.file.write_all_at(&frame::NOTHING, 0)?;
+        }
+        self.length = 0;
+        Ok(())
     }
 
     fn is_empty(&self) -> bool {
@@ -130,7 +157,7 @@ pub(super) fn left_behind(files: &Files) -> Result<Vec<Entry>, OpenError> {
 /// Empties both segments, once what was in them is stored.
 pub(super) fn discard(files: &Files) -> Result<(), OpenError> {
     for path in files.journal() {
-        let file = open_to_append(&path)?;
+        let file = open_to_write(&path)?;
         file.set_len(0).map_err(OpenError::file(path))?;
     }
     Ok(())
@@ -138,16 +165,18 @@ pub(super) fn discard(files: &Files) -> Result<(), OpenError> {
 
 fn read_segment(bytes: &[u8]) -> (u64, Vec<Entry>) {
     let (mut number, mut entries, mut rest) = (0, Vec::new(), bytes);
+    let mut salt = 0;
     while !rest.is_empty() {
-        match frame::read(rest) {
+        match frame::read(rest, salt) {
             Ok((content, following)) => {
                 match content {
-                    Content::Segment(found) => number = found,
+                    Content::Segment(found) => (number, salt) = (found, frame::salt(found)),
+                    Content::OlderSegment(found) => number = found,
                     Content::Entry(entry) => entries.push(entry),
                 }
                 rest = following;
             }
-            // Nobody was told that it was written.
+            // Nobody was told that it was written, or it is of an earlier segment.
             Err(FrameError::Torn) => break,
             Err(error) => {
                 tracing::error!(%error, bytes = rest.len(), "a part of the activity log's journal is lost");

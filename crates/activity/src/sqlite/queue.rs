@@ -192,6 +192,11 @@ impl Inbox {
         self.0.lock().journal.clear_stored();
     }
 
+    /// Everything is stored, and this process writes nothing more.
+    pub(super) fn give_back(&self) {
+        self.0.lock().journal.give_back();
+    }
+
     /// From now on nothing can be handed over; returns what came last.
     pub(super) fn close(&self) -> Work {
         let mut waiting = self.0.lock();

@@ -17,7 +17,7 @@ const PAGE_BYTES: i64 = 8 * 1024;
 pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0001_initial.sql"),
     include_str!("schema/0002_facts.sql"),
-    include_str!("schema/0003_blocks.sql"),
+    include_str!("schema/0003_cheaper_records.sql"),
 ];
 
 /// What is known about a file before it is used.

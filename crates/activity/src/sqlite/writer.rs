@@ -197,7 +197,9 @@ impl Writer {
         if let Err(error) = emptied {
             tracing::warn!(%error, "the activity log's write-ahead log was not emptied");
         }
-        if !self.backlog.is_empty() {
+        if self.backlog.is_empty() {
+            self.inbox.give_back();
+        } else {
             tracing::error!(
                 entries = self.backlog.len(),
                 "the activity log's last entries are stored at the next start"

@@ -9,8 +9,8 @@
 //!       | JSON                               (what older versions wrote)
 //! ```
 //!
-//! `length` is of what follows the checksum, which is CRC-32 over it; integers of the frame are
-//! little-endian. Start, end, number and version are those that the hash chain covers, see
+//! `length` is of what follows the checksum, which is CRC-32 over it, combined with the number of the
+//! segment in all frames but the first; integers of the frame are little-endian. Start, end, number and version are those that the hash chain covers, see
 //! `encoding.rs`. They do not include the texts of payloads, which stand beside the head.
 
 mod older;
@@ -25,6 +25,9 @@ use crate::store::Entry;
 
 const PREAMBLE: usize = 8;
 
+/// What stands at the beginning of a segment that was emptied.
+pub(super) const NOTHING: [u8; PREAMBLE] = [0; PREAMBLE];
+
 /// Stands for a text that was not kept.
 const NO_TEXT: u32 = u32::MAX;
 
@@ -38,6 +41,8 @@ const WHOLE: u8 = 3;
 pub(super) enum Content {
     /// The first frame of a segment: which one it is.
     Segment(u64),
+    /// The same, of a version that did not tell segments apart by their checksums.
+    OlderSegment(u64),
     Entry(Entry),
 }
 
@@ -52,15 +57,24 @@ pub(super) enum FrameError {
     OlderHead(#[from] serde_json::Error),
 }
 
+/// What makes the checksums of a segment different from those of others.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "segments that could be mistaken for each other follow each other closely"
+)]
+pub(super) fn salt(segment: u64) -> u32 {
+    segment as u32
+}
+
 pub(super) fn write_segment(output: &mut Vec<u8>, number: u64) {
     let write_head = |output: &mut Vec<u8>| {
         output.push(SEGMENT);
         Encoder(output).number(number);
     };
-    write(output, write_head, [None, None]);
+    write(output, 0, write_head, [None, None]);
 }
 
-pub(super) fn write_entry(output: &mut Vec<u8>, entry: &Entry) {
+pub(super) fn write_entry(output: &mut Vec<u8>, salt: u32, entry: &Entry) {
     let texts = match entry {
         Entry::Start(started) => [text(started.arguments.as_ref()), None],
         Entry::End(_, ended) => [None, text(ended.response.as_ref())],
@@ -69,7 +83,7 @@ pub(super) fn write_entry(output: &mut Vec<u8>, entry: &Entry) {
             text(ended.response.as_ref()),
         ],
     };
-    write(output, |output| write_head(output, entry), texts);
+    write(output, salt, |output| write_head(output, entry), texts);
 }
 
 fn write_head(output: &mut Vec<u8>, entry: &Entry) {
@@ -93,7 +107,12 @@ fn write_head(output: &mut Vec<u8>, entry: &Entry) {
     }
 }
 
-fn write(output: &mut Vec<u8>, write_head: impl FnOnce(&mut Vec<u8>), texts: [Option<&str>; 2]) {
+fn write(
+    output: &mut Vec<u8>,
+    salt: u32,
+    write_head: impl FnOnce(&mut Vec<u8>),
+    texts: [Option<&str>; 2],
+) {
     let start = output.len();
     output.extend([0; PREAMBLE + 4]);
     write_head(output);
@@ -110,18 +129,18 @@ fn write(output: &mut Vec<u8>, write_head: impl FnOnce(&mut Vec<u8>), texts: [Op
     }
     let body = start + PREAMBLE;
     let length = output.len() - body;
-    let checksum = crc32fast::hash(output.get(body..).unwrap_or_default());
+    let checksum = salt ^ crc32fast::hash(output.get(body..).unwrap_or_default());
     put_number(output, start, length);
     put_number(output, start + 4, checksum as usize);
 }
 
 /// Reads the first frame, and tells where the next one begins.
-pub(super) fn read(bytes: &[u8]) -> Result<(Content, &[u8]), FrameError> {
+pub(super) fn read(bytes: &[u8], salt: u32) -> Result<(Content, &[u8]), FrameError> {
     let mut rest = bytes;
     let length = take_number(&mut rest)? as usize;
     let checksum = take_number(&mut rest)?;
     let mut body = take(&mut rest, length)?;
-    if crc32fast::hash(body) != checksum {
+    if salt ^ crc32fast::hash(body) != checksum {
         return Err(FrameError::Torn);
     }
     let head_length = take_number(&mut body)? as usize;
@@ -134,6 +153,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(Content, &[u8]), FrameError> {
 /// A head as it was read: entries still lack the texts of their payloads.
 enum Head {
     Segment(u64),
+    OlderSegment(u64),
     Start(Started),
     End(ActivityId, Ended),
     Whole(Started, Ended),
@@ -172,6 +192,7 @@ impl Head {
         };
         Content::Entry(match self {
             Self::Segment(number) => return Content::Segment(number),
+            Self::OlderSegment(number) => return Content::OlderSegment(number),
             Self::Start(started) => Entry::Start(with_arguments(started)),
             Self::End(id, ended) => Entry::End(id, with_response(ended)),
             Self::Whole(started, ended) => {

@@ -76,7 +76,7 @@ proptest! {
         let mut bytes = Vec::new();
         frame::write_segment(&mut bytes, 5);
         for entry in &entries {
-            frame::write_entry(&mut bytes, entry);
+            frame::write_entry(&mut bytes, frame::salt(5), entry);
         }
         let (number, read) = read_segment(&bytes);
         prop_assert_eq!(number, 5);
@@ -93,7 +93,7 @@ proptest! {
         let mut bytes = Vec::new();
         let mut ends = Vec::new();
         for entry in &entries {
-            frame::write_entry(&mut bytes, entry);
+            frame::write_entry(&mut bytes, 0, entry);
             ends.push(bytes.len());
         }
         let cut = cut.index(bytes.len());
@@ -112,7 +112,7 @@ proptest! {
 fn a_changed_byte_ends_what_is_read() {
     let mut bytes = Vec::new();
     for order in 0..3 {
-        frame::write_entry(&mut bytes, &start(order));
+        frame::write_entry(&mut bytes, 0, &start(order));
     }
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -177,4 +177,27 @@ fn a_segment_that_is_still_needed_is_not_given_up() {
     journal.turn();
     journal.clear_stored();
     assert!(orders(&files).is_empty());
+}
+
+#[test]
+fn what_an_earlier_segment_left_in_its_place_is_not_read() {
+    let (_folder, files, mut journal) = journal();
+    for order in 0..4 {
+        note(&mut journal, order);
+    }
+    journal.write().unwrap();
+    journal.turn();
+    journal.clear_stored();
+    assert!(orders(&files).is_empty());
+    // The same file again, after a turn of the other one; its frames are all of one size.
+    note(&mut journal, 8);
+    journal.write().unwrap();
+    journal.turn();
+    note(&mut journal, 9);
+    journal.write().unwrap();
+    assert_eq!(orders(&files), [8, 9]);
+    journal.clear_stored();
+    assert_eq!(orders(&files), [9]);
+    journal.give_back();
+    assert!(files.journal_is_empty());
 }

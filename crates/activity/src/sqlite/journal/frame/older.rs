@@ -23,7 +23,7 @@ pub(super) fn is_head(bytes: &[u8]) -> bool {
 
 pub(super) fn read_head(bytes: &[u8]) -> serde_json::Result<Head> {
     Ok(match serde_json::from_slice(bytes)? {
-        OlderHead::Segment(number) => Head::Segment(number),
+        OlderHead::Segment(number) => Head::OlderSegment(number),
         OlderHead::Start(started) => Head::Start(started),
         OlderHead::End(id, ended) => Head::End(id, ended),
         OlderHead::Whole(started, ended) => Head::Whole(started, ended),
@@ -43,17 +43,18 @@ mod tests {
         let mut frame = Vec::new();
         write(
             &mut frame,
+            0,
             |output| output.extend(head.bytes()),
             [arguments, None],
         );
-        let (content, rest) = read(&frame).unwrap();
+        let (content, rest) = read(&frame, 0).unwrap();
         assert!(rest.is_empty());
         content
     }
 
     #[test]
     fn what_an_older_version_left_behind_is_read() {
-        assert!(matches!(content(SEGMENT, None), Content::Segment(5)));
+        assert!(matches!(content(SEGMENT, None), Content::OlderSegment(5)));
         let Content::Entry(Entry::Start(started)) = content(START, Some("{}")) else {
             panic!("not a start");
         };
