@@ -10,7 +10,10 @@ use super::positions::{Positions, read_number, write_number};
 use super::{BLOCK, BUCKETS, Draft, Drafts};
 use crate::store::StoreError;
 
-/// The columns of a block without its list, in the order in which [`Block::read`] wants them.
+/// Where the list of a block's records is: behind its buckets.
+const LIST: usize = BUCKETS;
+
+/// The columns of a block, in the order in which [`Block::read`] wants them.
 pub(super) const COLUMNS_OF_BLOCK: &str = "id, oldest, newest, size, gone";
 
 /// A block without the list of its records.
@@ -58,8 +61,8 @@ impl Block {
 
     /// The records at all of its positions.
     pub(super) fn orders(&self, connection: &Connection) -> Result<Vec<u64>, StoreError> {
-        let mut list = connection.prepare_cached("SELECT records FROM blocks WHERE id = ?1")?;
-        let orders = list.query_row([self.id], |row| {
+        let mut list = connection.prepare_cached("SELECT postings FROM terms WHERE id = ?1")?;
+        let orders = list.query_row([key(LIST, self.id)], |row| {
             Ok(read_orders(row.get_ref(0)?.as_blob()?, self.size))
         })?;
         Ok(orders.ok_or(Damaged)?)
@@ -69,7 +72,7 @@ impl Block {
 /// Where the terms of a bucket and a block are. Those of a block are together: they are written at
 /// once, and most often read alone.
 pub(super) fn key(bucket: usize, block: i64) -> i64 {
-    block * signed(BUCKETS as u64) + signed(bucket as u64)
+    block * signed(LIST as u64 + 1) + signed(bucket as u64)
 }
 
 /// Writes the next full draft as a block. The caller has a transaction open, and says that it was
@@ -90,15 +93,13 @@ fn write(connection: &Connection, draft: &Draft) -> rusqlite::Result<()> {
     if let (Some(oldest), Some(newest)) = (oldest, newest) {
         let block = connection
             .prepare_cached(
-                "INSERT INTO blocks (oldest, newest, size, gone, records) \
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT INTO blocks (oldest, newest, size, gone) VALUES (?1, ?2, ?3, ?4)",
             )?
             .insert(params![
                 signed(*oldest),
                 signed(*newest),
                 signed(orders.len() as u64),
                 draft.gone().map(Positions::to_bytes),
-                write_orders(orders),
             ])?;
         let mut insert =
             connection.prepare_cached("INSERT INTO terms (id, postings) VALUES (?1, ?2)")?;
@@ -107,6 +108,7 @@ fn write(connection: &Connection, draft: &Draft) -> rusqlite::Result<()> {
                 insert.execute(params![key(bucket, block), postings])?;
             }
         }
+        insert.execute(params![key(LIST, block), write_orders(orders)])?;
     }
     connection
         .prepare_cached("UPDATE progress SET indexed_sequence = max(indexed_sequence, ?1)")?

@@ -14,20 +14,19 @@ DROP TABLE search;
 -- Records that have not ended are in no block yet.
 CREATE INDEX open_records ON records (id) WHERE status = 1;
 
--- Records in the order in which they ended. The list of them comes last: most questions do not
--- need it. Positions in the list that are gone have been removed since.
+-- Records in the order in which they ended. Positions that are gone have been removed since.
 CREATE TABLE blocks (
     id INTEGER PRIMARY KEY,
     oldest INTEGER NOT NULL,
     newest INTEGER NOT NULL,
     size INTEGER NOT NULL,
-    gone BLOB,
-    records BLOB NOT NULL
+    gone BLOB
 ) STRICT;
 CREATE INDEX blocks_by_newest ON blocks (newest);
 CREATE INDEX blocks_by_oldest ON blocks (oldest);
 
--- What the records of a block are found by. The key is the block, then the bucket of the terms.
+-- What the records of a block are found by. The key is the block, then the bucket of the terms;
+-- behind the last bucket is the list of the records, which few questions need.
 CREATE TABLE terms (
     id INTEGER PRIMARY KEY,
     postings BLOB NOT NULL

@@ -131,7 +131,10 @@ fn damage_is_told_and_no_reason_to_panic() {
     for (damage, pairs) in [
         ("UPDATE terms SET postings = x'ff'", ("server", "three")),
         ("UPDATE terms SET postings = x'05'", ("q", "word")),
-        ("UPDATE blocks SET records = x'ffff'", ("server", "three")),
+        (
+            "UPDATE terms SET postings = x'ffff' WHERE id % 65 = 64",
+            ("server", "three"),
+        ),
         ("UPDATE blocks SET gone = x'00'", ("server", "three")),
     ] {
         let (connection, _) = indexed();
