@@ -174,3 +174,71 @@ fn read_run(first: u64, entries: &[u8]) -> impl Iterator<Item = StoredLink> + '_
             }
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn staged(sequence: u64) -> StagedLink {
+        let kinds = [EntryKind::Start, EntryKind::End, EntryKind::Whole];
+        let kind = kinds[usize::try_from(sequence % 3).unwrap()];
+        StagedLink {
+            link: Link {
+                sequence,
+                hash: Hash::of(&sequence.to_be_bytes()),
+            },
+            kind,
+            id: Some(ActivityId::from_halves(sequence, u64::MAX - sequence)),
+        }
+    }
+
+    fn sequences(connection: &Connection, after: u64) -> Vec<u64> {
+        let mut found = Vec::new();
+        each_after(connection, after, |link| {
+            let expected = staged(link.sequence);
+            assert_eq!(
+                (link.kind, link.named()),
+                (Some(expected.kind), expected.id)
+            );
+            assert_eq!(link.hash, expected.link.hash);
+            found.push(link.sequence);
+            Ok::<_, rusqlite::Error>(ControlFlow::Continue(()))
+        })
+        .unwrap();
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_one_chain_however_they_were_written_and_cut(
+            runs in prop::collection::vec(1..6_u64, 1..8),
+            cuts in prop::collection::vec(0..40_u64, 0..4),
+            after in 0..40_u64,
+        ) {
+            let connection = Connection::open_in_memory().unwrap();
+            let table = "CREATE TABLE chain (first INTEGER PRIMARY KEY, entries BLOB NOT NULL)";
+            connection.execute(table, []).unwrap();
+            let mut last = 0;
+            for run in runs {
+                let links: Vec<_> = (last + 1..=last + run).map(staged).collect();
+                append(&connection, &links).unwrap();
+                last += run;
+            }
+            for through in &cuts {
+                cut(&connection, *through).unwrap();
+            }
+            let removed = cuts.into_iter().max().unwrap_or(0);
+            let expected: Vec<u64> = (after.max(removed) + 1..=last).collect();
+            prop_assert_eq!(sequences(&connection, after), expected.clone());
+            let ends = expected.iter().filter(|sequence| **sequence % 3 != 0).count();
+            prop_assert_eq!(ends_after(&connection, after, usize::MAX).unwrap().len(), ends);
+            prop_assert_eq!(ends_after(&connection, after, 2).unwrap().len(), ends.min(2));
+            let some_left = removed < last;
+            prop_assert_eq!(oldest(&connection).unwrap(), some_left.then_some(removed + 1));
+            let head = head(&connection).unwrap();
+            prop_assert_eq!(head, if some_left { staged(last).link } else { Link::GENESIS });
+        }
+    }
+}
