@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::codes::{signed, unsigned};
 use super::index::{Wanted, indexed_sequence, look_up};
@@ -229,7 +229,9 @@ fn outside_blocks(
     };
     let indexed = indexed_sequence(connection)?;
     for (_, order) in links::ends_after(connection, indexed, usize::MAX)? {
-        by_key(connection, order)?.map_or(Ok(()), &mut look_at)?;
+        if let Some(record) = by_key(connection, order)? {
+            look_at(record)?;
+        }
     }
     let sql = format!("SELECT {COLUMNS} FROM {OPEN} {JOINS} WHERE {IS_OPEN}");
     let mut statement = connection.prepare_cached(&sql)?;
@@ -241,12 +243,8 @@ fn outside_blocks(
 }
 
 fn by_key(connection: &Connection, order: u64) -> Result<Option<Record>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1");
-    connection
-        .prepare_cached(&sql)?
-        .query_row([signed(order)], |row| Ok(read(row)))
-        .optional()?
-        .transpose()
+    let halves = row::find(connection, order)?;
+    Ok(halves.map(|halves| Record::from_halves(&halves.started, halves.ended.as_ref())))
 }
 
 fn read(row: &Row<'_>) -> Result<Record, StoreError> {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::batch::{Batch, Open};
-use super::codes::{Code, signed, unsigned};
+use super::codes::{Code, unsigned};
 use super::error::OpenError;
 use super::files::Files;
 use super::index::{self, Drafts};
@@ -196,13 +196,9 @@ fn store_journal(
 /// What an entry needs to be staged; nothing if the database has the entry already.
 fn needs(connection: &Connection, entry: &Entry) -> Result<Option<Open>, StoreError> {
     let id = entry.id();
-    let sql = format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([signed(id.order())])?;
-    let Some(found) = rows.next()? else {
+    let Some(halves) = row::find(connection, id.order())? else {
         return Ok(Some(Open::default()));
     };
-    let halves = row::read(found, 0)?;
     let is_end = matches!(entry, Entry::End(..));
     Ok((is_end && halves.ended.is_none())
         .then(|| Open::from_iter([(id.order(), Arc::new(halves.started))])))

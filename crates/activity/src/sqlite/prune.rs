@@ -10,7 +10,7 @@ use super::codes::{Code, signed, unsigned};
 use super::derived::{self, Derived};
 use super::index;
 use super::links::{self, StagedLink};
-use super::row::{self, COLUMNS, JOINS};
+use super::row;
 use super::write::ROW_BYTES;
 use super::writer::Writer;
 use crate::chain::{Checkpoint, EntryKind, Link};
@@ -203,10 +203,7 @@ fn read_beginning(connection: &Connection) -> Result<Beginning, StoreError> {
 
 /// Starts an open record anew at the end of the chain, because its first start is about to go.
 fn restate(connection: &Connection, head: Link, order: u64) -> Result<StagedLink, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1");
-    let halves = connection
-        .prepare_cached(&sql)?
-        .query_row([signed(order)], |found| Ok(row::read(found, 0)))??;
+    let halves = row::find(connection, order)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     Ok(StagedLink {
         link: head.extend(&halves.started, None, EntryKind::Start),
         kind: EntryKind::Start,

@@ -5,9 +5,8 @@ use std::ops::ControlFlow;
 use rusqlite::Connection;
 
 use super::batch::event;
-use super::codes::signed;
 use super::links;
-use super::row::{self, COLUMNS, JOINS, Part};
+use super::row::{self, Part};
 use crate::chain::EntryKind;
 use crate::event::Replay;
 use crate::store::StoreError;
@@ -27,9 +26,6 @@ pub(super) fn replay(
             place_lost: true,
         });
     }
-    let mut statement = transaction.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1"
-    ))?;
     let (mut events, mut through) = (Vec::new(), after);
     let last = after.saturating_add(limit.into());
     links::each_after(&transaction, after, |entry| {
@@ -39,11 +35,9 @@ pub(super) fn replay(
         through = entry.sequence;
         let kind = entry.kind.filter(|kind| *kind != EntryKind::Checkpoint);
         let order = entry.id.order();
-        let mut rows = statement.query([signed(order)])?;
         if let Some(kind) = kind
-            && let Some(found) = rows.next()?
+            && let Some(mut halves) = row::find(&transaction, order)?
         {
-            let mut halves = row::read(found, 0)?;
             if let Some(arguments) = &mut halves.started.arguments {
                 arguments.text = row::read_body(&transaction, Part::Arguments, order)?;
             }

@@ -1,12 +1,12 @@
 //! Rows of the table of records, read back into the two halves that were written.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::body::{Body, BodyError};
-use super::codes::{Code, unsigned};
+use super::codes::{Code, signed, unsigned};
 use crate::chain::Hash;
 use crate::facts::Facts;
 use crate::id::ActivityId;
@@ -102,6 +102,15 @@ pub(super) fn read(row: &Row<'_>, from: usize) -> Result<Halves, RowError> {
     Ok(Halves { started, ended })
 }
 
+/// The record with this order, without its payloads' texts.
+pub(super) fn find(connection: &Connection, order: u64) -> Result<Option<Halves>, RowError> {
+    static SELECT: LazyLock<String> =
+        LazyLock::new(|| format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1"));
+    let mut statement = connection.prepare_cached(&SELECT)?;
+    let mut rows = statement.query([signed(order)])?;
+    rows.next()?.map(|found| read(found, 0)).transpose()
+}
+
 /// The text of a payload, if the store has it.
 pub(super) fn read_body(
     connection: &Connection,
@@ -114,7 +123,7 @@ pub(super) fn read_body(
     };
     let mut statement = connection.prepare_cached(sql)?;
     let body = statement
-        .query_row([order.cast_signed()], |row| Ok(decode(row, 0)))
+        .query_row([signed(order)], |row| Ok(decode(row, 0)))
         .optional()?;
     body.transpose().map(Option::flatten)
 }
@@ -125,7 +134,7 @@ pub(super) fn fill_bodies(connection: &Connection, record: &mut Record) -> Resul
         "SELECT arguments, arguments_unpacked, response, response_unpacked FROM payloads \
          WHERE record = ?1",
     )?;
-    let mut rows = statement.query([record.id.order().cast_signed()])?;
+    let mut rows = statement.query([signed(record.id.order())])?;
     if let Some(row) = rows.next()? {
         record.arguments = decode(row, 0)?;
         record.response = decode(row, 2)?;

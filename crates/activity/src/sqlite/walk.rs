@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::codes::{signed, unsigned};
 use super::links::{self, StoredLink};
-use super::row::{self, COLUMNS, Halves, JOINS, Part, RowError};
+use super::row::{self, Halves, Part, RowError};
 use crate::chain::{Checkpoint, EntryKind, Hash, Link};
 use crate::id::ActivityId;
 use crate::payload::SealedPayload;
@@ -23,8 +23,6 @@ enum Stop {
 
 struct Walk<'a> {
     connection: &'a Connection,
-    /// The statement that reads a record, put together once.
-    select: String,
     /// The last place that holds.
     place: Link,
     records: u64,
@@ -45,7 +43,6 @@ pub(super) fn verify(
     let place = checkpoint.map_or(Link::GENESIS, |checkpoint| checkpoint.through);
     let mut walk = Walk {
         connection: &transaction,
-        select: format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1"),
         place,
         records: 0,
         entries: 0,
@@ -186,13 +183,8 @@ impl Walk<'_> {
     }
 
     fn halves(&self, order: u64) -> Result<Option<Halves>, Stop> {
-        let mut statement = self.connection.prepare_cached(&self.select)?;
-        let found = statement
-            .query_row([signed(order)], |found| Ok(row::read(found, 0)))
-            .optional()?
-            .transpose();
         // A value of the wrong type is damage to the record, not to the reading of it.
-        found.map_err(|error| match error {
+        row::find(self.connection, order).map_err(|error| match error {
             RowError::Database(error) if error.sqlite_error_code().is_some() => {
                 Stop::Failed(error.into())
             }

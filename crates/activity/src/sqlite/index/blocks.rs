@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 
 use super::super::codes::{signed, unsigned};
 use super::super::links;
-use super::super::row::{self, COLUMNS, JOINS, Part};
+use super::super::row::{self, Part};
 use super::positions::{Positions, read_number, write_number};
 use super::{BLOCK, BUCKETS, Draft, Drafts};
 use crate::store::StoreError;
@@ -123,14 +123,11 @@ pub(in super::super) fn draft_missing(
     drafts: &mut Drafts,
 ) -> Result<usize, StoreError> {
     let after = indexed_sequence(connection)?.max(drafts.through());
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM records {JOINS} WHERE records.id = ?1"
-    ))?;
     let ends = links::ends_after(connection, after, BLOCK)?;
     for (sequence, order) in &ends {
-        let mut rows = statement.query([signed(*order)])?;
-        let Some(found) = rows.next()? else { continue };
-        let mut halves = row::read(found, 0)?;
+        let Some(mut halves) = row::find(connection, *order)? else {
+            continue;
+        };
         if let Some(arguments) = &mut halves.started.arguments {
             arguments.text = row::read_body(connection, Part::Arguments, *order)?;
         }
