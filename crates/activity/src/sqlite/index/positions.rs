@@ -101,7 +101,7 @@ pub(super) fn write(output: &mut Vec<u8>, positions: &[u16]) {
     }
 }
 
-/// Reads what [`write`] wrote; nothing if it is something else.
+/// Reads what [`write()`] wrote; nothing if it is something else.
 pub(super) fn read(input: &mut &[u8]) -> Option<Positions> {
     let count = usize::try_from(read_number(input)?).ok()?;
     if count > MOST_LISTED {
@@ -116,7 +116,7 @@ pub(super) fn read(input: &mut &[u8]) -> Option<Positions> {
     Some(positions)
 }
 
-/// Passes over what [`write`] wrote.
+/// Passes over what [`write()`] wrote.
 pub(super) fn skip(input: &mut &[u8]) -> Option<()> {
     let count = usize::try_from(read_number(input)?).ok()?;
     if count > MOST_LISTED {
