@@ -5,8 +5,8 @@
 //! gathered in a [`Draft`], and a full draft is written at once as a block. A block has the list
 //! of its records and, for every *term* (a filter and its value, or a word), which of them have
 //! it. Terms are spread over buckets by their hash, and a block writes its terms of one bucket as
-//! one row: a question reads the rows of one bucket, a few hundred bytes for every thousand
-//! records, and combines what it finds bit by bit.
+//! one row: a question reads one row of every block for each of its conditions, a few hundred
+//! bytes for a thousand records, and combines what it finds bit by bit.
 //!
 //! Records that are in no block yet, those of the draft and those that have not ended, are few;
 //! questions look at them one by one.

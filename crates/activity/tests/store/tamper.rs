@@ -312,6 +312,21 @@ async fn a_record_that_was_slipped_in_is_noticed() {
 }
 
 #[tokio::test]
+async fn a_log_whose_last_records_were_removed_opens_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ids, _) = filled(folder.path()).await;
+    let sql = format!("DELETE FROM records WHERE id >= {}", key(3));
+    change(folder.path(), &sql);
+    let activity = open(folder.path());
+    assert_eq!(list(&activity, &[("server", "files")]).await.total, 3);
+    let broken = activity.verify(None).await.unwrap().broken.unwrap();
+    assert_eq!(broken.id, Some(ids[3]));
+    assert_eq!(broken.reason, BreakReason::RecordMissing);
+    complete(&activity, read_call(), success()).await;
+    assert_eq!(list(&activity, &[("server", "files")]).await.total, 4);
+}
+
+#[tokio::test]
 async fn a_log_that_was_cut_short_lacks_the_noted_head() {
     let folder = tempfile::tempdir().unwrap();
     let (_, head) = filled(folder.path()).await;

@@ -125,6 +125,8 @@ pub(in super::super) fn draft_missing(
     let after = indexed_sequence(connection)?.max(drafts.through());
     let ends = links::ends_after(connection, after, BLOCK)?;
     for (sequence, order) in &ends {
+        // A record that somebody took out behind the log's back must not be waited for.
+        drafts.pass(*sequence);
         let Some(mut halves) = row::find(connection, *order)? else {
             continue;
         };

@@ -40,6 +40,11 @@ impl Drafts {
         }
     }
 
+    /// Everything up to the entry of this sequence has been looked at.
+    pub(super) fn pass(&mut self, sequence: u64) {
+        self.current.through = sequence;
+    }
+
     /// How many can be written.
     pub(in super::super) fn full(&self) -> usize {
         self.full.len()
