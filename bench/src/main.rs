@@ -15,6 +15,10 @@ mod tokens;
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const USAGE: &str = "usage: bench retrieval DIR\n       bench search-speed DIR\n       bench tokens [DIR]\n       bench overhead [--help]\n       bench activity [--records N]";
 

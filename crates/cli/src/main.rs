@@ -17,11 +17,17 @@ mod yaml;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use mimalloc::MiMalloc;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Cli, Command};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::Printer;
+
+/// What a call allocates on one thread is mostly freed by another, the log's; the usual allocator
+/// has them wait for each other.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     match completion::answer_shell() {
