@@ -1,7 +1,8 @@
 //! A batch of entries, staged in memory before the database sees any of it.
 //!
-//! Staging computes the hash chain and decides which entries are possible. The writer's state
-//! changes only when the batch is committed, so a failed commit needs no undoing.
+//! Staging computes the hash chain and decides which entries are possible. The batch only refers to
+//! the entries, and the writer's state changes when it is committed, so a failed commit needs no
+//! undoing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,12 +23,12 @@ pub(super) type Open = HashMap<u64, Arc<Started>, RandomState>;
 const LARGEST_WATCHED: usize = 64 * 1024;
 
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct Batch<'a> {
     pub(super) head: Link,
     /// Records that are new; most reads start and end within one batch and are written once.
-    pub(super) records: Vec<StagedRecord>,
+    pub(super) records: Vec<StagedRecord<'a>>,
     /// Ends of records that were stored before.
-    pub(super) ends: Vec<StagedEnd>,
+    pub(super) ends: Vec<StagedEnd<'a>>,
     pub(super) links: Vec<StagedLink>,
     places: HashMap<u64, Place, RandomState>,
 }
@@ -40,20 +41,20 @@ enum Place {
 }
 
 #[derive(Debug)]
-pub(super) struct StagedRecord {
-    pub(super) started: Arc<Started>,
+pub(super) struct StagedRecord<'a> {
+    pub(super) started: &'a Arc<Started>,
     /// With the sequence of the entry that ended it.
-    pub(super) ended: Option<(u64, Ended)>,
+    pub(super) ended: Option<(u64, &'a Ended)>,
 }
 
 #[derive(Debug)]
-pub(super) struct StagedEnd {
+pub(super) struct StagedEnd<'a> {
     pub(super) sequence: u64,
     pub(super) started: Arc<Started>,
-    pub(super) ended: Ended,
+    pub(super) ended: &'a Ended,
 }
 
-impl Batch {
+impl<'a> Batch<'a> {
     pub(super) fn new(head: Link) -> Self {
         Self {
             head,
@@ -68,7 +69,7 @@ impl Batch {
         self.links.is_empty()
     }
 
-    pub(super) fn stage(&mut self, open: &Open, entry: &Entry) -> Result<(), StoreError> {
+    pub(super) fn stage(&mut self, open: &Open, entry: &'a Entry) -> Result<(), StoreError> {
         match entry {
             Entry::Start(started) => {
                 self.refuse_known(open, started.id)?;
@@ -78,38 +79,41 @@ impl Batch {
             Entry::Whole(started, ended) => {
                 self.refuse_known(open, started.id)?;
                 let sequence = self.link(started, Some(ended), EntryKind::Whole);
-                self.add(started, Some((sequence, ended.clone())));
+                self.add(started, Some((sequence, ended)));
             }
             Entry::End(id, ended) => self.stage_end(open, *id, ended)?,
         }
         Ok(())
     }
 
-    fn stage_end(&mut self, open: &Open, id: ActivityId, ended: &Ended) -> Result<(), StoreError> {
-        let started = match self.places.get(&id.order()) {
-            Some(Place::Record(index)) => self
-                .records
-                .get(*index)
-                .filter(|record| record.ended.is_none()),
+    pub(super) fn stage_end(
+        &mut self,
+        open: &Open,
+        id: ActivityId,
+        ended: &'a Ended,
+    ) -> Result<(), StoreError> {
+        match self.places.get(&id.order()) {
+            Some(&Place::Record(index)) => {
+                let record = self.records.get(index);
+                let started = record
+                    .filter(|record| record.ended.is_none() && record.started.id == id)
+                    .map(|record| record.started)
+                    .ok_or(StoreError::NotPending(id))?;
+                let sequence = self.link(started, Some(ended), EntryKind::End);
+                self.records[index].ended = Some((sequence, ended));
+            }
             Some(Place::End(_)) => return Err(StoreError::NotPending(id)),
-            None => None,
-        }
-        .map(|record| &record.started)
-        .or_else(|| open.get(&id.order()))
-        .filter(|started| started.id == id)
-        .cloned()
-        .ok_or(StoreError::NotPending(id))?;
-        let sequence = self.link(&started, Some(ended), EntryKind::End);
-        let ended = ended.clone();
-        if let Some(Place::Record(index)) = self.places.get(&id.order()) {
-            self.records[*index].ended = Some((sequence, ended));
-        } else {
-            self.places.insert(id.order(), Place::End(self.ends.len()));
-            self.ends.push(StagedEnd {
-                sequence,
-                started,
-                ended,
-            });
+            None => {
+                let started = open.get(&id.order()).filter(|started| started.id == id);
+                let started = Arc::clone(started.ok_or(StoreError::NotPending(id))?);
+                let sequence = self.link(&started, Some(ended), EntryKind::End);
+                self.places.insert(id.order(), Place::End(self.ends.len()));
+                self.ends.push(StagedEnd {
+                    sequence,
+                    started,
+                    ended,
+                });
+            }
         }
         Ok(())
     }
@@ -131,19 +135,16 @@ impl Batch {
         self.head.sequence
     }
 
-    fn add(&mut self, started: &Arc<Started>, ended: Option<(u64, Ended)>) {
+    fn add(&mut self, started: &'a Arc<Started>, ended: Option<(u64, &'a Ended)>) {
         self.places
             .insert(started.id.order(), Place::Record(self.records.len()));
-        self.records.push(StagedRecord {
-            started: Arc::clone(started),
-            ended,
-        });
+        self.records.push(StagedRecord { started, ended });
     }
 
     /// Brings the open records up to date after the batch was committed.
     pub(super) fn settle(&self, open: &mut Open) {
         for record in self.records.iter().filter(|record| record.ended.is_none()) {
-            open.insert(record.started.id.order(), Arc::clone(&record.started));
+            open.insert(record.started.id.order(), Arc::clone(record.started));
         }
         for end in &self.ends {
             open.remove(&end.started.id.order());
@@ -153,12 +154,12 @@ impl Batch {
     /// The records that the batch ended, in the order in which it did.
     pub(super) fn ended(&self) -> Vec<(u64, &Started, &Ended)> {
         let whole = self.records.iter().filter_map(|record| {
-            let (sequence, ended) = record.ended.as_ref()?;
-            Some((*sequence, &*record.started, ended))
+            let (sequence, ended) = record.ended?;
+            Some((sequence, &**record.started, ended))
         });
         let ends = self.ends.iter();
         let mut ended: Vec<_> = whole
-            .chain(ends.map(|end| (end.sequence, &*end.started, &end.ended)))
+            .chain(ends.map(|end| (end.sequence, &*end.started, end.ended)))
             .collect();
         ended.sort_unstable_by_key(|(sequence, ..)| *sequence);
         ended
@@ -170,14 +171,11 @@ impl Batch {
             let (started, ended) = match *self.places.get(&link.id?.order())? {
                 Place::Record(index) => {
                     let record = self.records.get(index)?;
-                    (
-                        &record.started,
-                        record.ended.as_ref().map(|(_, ended)| ended),
-                    )
+                    (record.started, record.ended.map(|(_, ended)| ended))
                 }
                 Place::End(index) => {
                     let end = self.ends.get(index)?;
-                    (&end.started, Some(&end.ended))
+                    (&end.started, Some(end.ended))
                 }
             };
             Some(event(link.link.sequence, link.kind, started, ended))

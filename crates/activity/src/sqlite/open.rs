@@ -176,11 +176,11 @@ fn store_journal(
         connection.pragma_update(None, "synchronous", "FULL")?;
         let transaction = connection.transaction()?;
         let mut batch = Batch::new(*head);
-        for entry in entries {
-            let Some(open) = needs(&transaction, &entry)? else {
+        for entry in &entries {
+            let Some(open) = needs(&transaction, entry)? else {
                 continue;
             };
-            if let Err(error) = batch.stage(&open, &entry) {
+            if let Err(error) = batch.stage(&open, entry) {
                 tracing::warn!(%error, "an entry of the activity log's journal is left out");
             }
         }
@@ -207,6 +207,7 @@ fn needs(connection: &Connection, entry: &Entry) -> Result<Option<Open>, StoreEr
 /// Whatever was running when the last process died has been interrupted.
 fn end_what_was_open(connection: &mut Connection, head: &mut Link) -> Result<u64, StoreError> {
     let transaction = connection.transaction()?;
+    let interrupted = Ended::interrupted();
     let mut batch = Batch::new(*head);
     {
         // Written out, because a value that is bound cannot be known to have an index.
@@ -218,7 +219,7 @@ fn end_what_was_open(connection: &mut Connection, head: &mut Link) -> Result<u64
             let started = Arc::new(row::read(found, 0)?.started);
             let id = started.id;
             let open = Open::from_iter([(id.order(), started)]);
-            batch.stage(&open, &Entry::End(id, Ended::interrupted()))?;
+            batch.stage_end(&open, id, &interrupted)?;
         }
     }
     if !batch.is_empty() {

@@ -4,6 +4,8 @@
 //! Whoever hands something over wakes the writer only if that is needed: the first of a batch
 //! does, and whoever waits for the answer. The others find it gathering.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -42,7 +44,8 @@ pub(super) enum Job {
 pub(super) struct Append {
     pub(super) entry: Entry,
     pub(super) durability: Durability,
-    pub(super) answer: Option<Answer<()>>,
+    /// Whoever waits, until they are told; the writer has the entry lent to a batch by then.
+    answer: RefCell<Option<Answer<()>>>,
     /// Held until the entry is stored.
     _permit: Option<OwnedSemaphorePermit>,
 }
@@ -80,7 +83,7 @@ struct Waiting {
 /// What the writer takes at once.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    pub(super) appends: Vec<Append>,
+    pub(super) appends: VecDeque<Append>,
     pub(super) jobs: Vec<Job>,
     /// Records whose callers went away. There are never more of them than records that are open.
     pub(super) abandoned: Vec<ActivityId>,
@@ -88,7 +91,7 @@ pub(super) struct Work {
 
 /// What came of waiting for work.
 pub(super) enum Taken {
-    Work(Work),
+    Work,
     Nothing,
     /// Nobody can hand over anything any more.
     Closed,
@@ -161,8 +164,9 @@ impl Drop for Queue {
 }
 
 impl Inbox {
-    /// Waits for work, and then for more of it unless somebody is waiting.
-    pub(super) fn take(&self, patience: Duration) -> Taken {
+    /// Waits for work, and then for more of it unless somebody is waiting. `work` must be empty; its
+    /// space is used for what comes next.
+    pub(super) fn take(&self, patience: Duration, work: &mut Work) -> Taken {
         let asleep = |waiting: &mut Waiting| waiting.since.is_none() && !waiting.awake();
         let mut waiting = self.0.wait_while(self.0.lock(), patience, asleep);
         if let Some(since) = waiting.since {
@@ -179,7 +183,8 @@ impl Inbox {
         waiting.since = None;
         waiting.urgent = false;
         waiting.journal.turn();
-        Taken::Work(std::mem::take(&mut waiting.work))
+        std::mem::swap(&mut waiting.work, work);
+        Taken::Work
     }
 
     /// Whether somebody waits for the writer.
@@ -231,10 +236,10 @@ impl Shared {
         let waits = !waiting.journal_suffices(&entry, durability);
         let (answer, answered) = waits.then(oneshot::channel).unzip();
         waiting.urgent |= waits;
-        waiting.work.appends.push(Append {
+        waiting.work.appends.push_back(Append {
             entry,
             durability,
-            answer,
+            answer: RefCell::new(answer),
             _permit: Some(permit),
         });
         self.announce(waiting);
@@ -298,25 +303,20 @@ impl Append {
         Self {
             entry,
             durability: Durability::Batched,
-            answer: None,
+            answer: RefCell::new(None),
             _permit: None,
         }
     }
 
-    /// Keeps the entry for later and tells its caller that it is not stored yet.
-    pub(super) fn keep(mut self, error: StoreError) -> Self {
-        if let Some(answer) = self.answer.take() {
-            let _ = answer.send(Err(error));
-        }
-        self
-    }
-
-    /// Tells the caller, if there is one who waits.
-    pub(super) fn reply(self, result: Result<(), StoreError>) {
-        if let Some(answer) = self.answer {
+    /// Tells the caller, unless that was done; returns whether there was one who waited.
+    pub(super) fn reply(&self, result: Result<(), StoreError>) -> bool {
+        let answer = self.answer.take();
+        let awaited = answer.is_some();
+        if let Some(answer) = answer {
             // A caller who went away needs no answer.
             let _ = answer.send(result);
         }
+        awaited
     }
 }
 

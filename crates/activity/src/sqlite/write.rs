@@ -21,16 +21,20 @@ pub(super) const ROW_BYTES: u64 = 400;
 pub(super) fn write(
     connection: &Connection,
     names: &mut Names,
-    batch: &Batch,
+    batch: &Batch<'_>,
 ) -> rusqlite::Result<Vec<Derived>> {
     let mut derived = Vec::with_capacity(batch.records.len() + batch.ends.len());
     let mut inserts = Inserts::prepare(connection)?;
-    for record in &batch.records {
-        let ids = NameIds::intern(connection, names, &record.started)?;
+    // Callers overtake each other between being numbered and being queued; rows in order of their
+    // key are appended, others have to be put in between.
+    let mut records: Vec<_> = batch.records.iter().collect();
+    records.sort_unstable_by_key(|record| record.started.id.order());
+    for record in records {
+        let ids = NameIds::intern(connection, names, record.started)?;
         inserts.record(ids, record)?;
         let bytes = ROW_BYTES + inserts.payloads(record)?;
-        if let Some((sequence, ended)) = &record.ended {
-            derived.push(Derived::new(*sequence, ids, &record.started, ended, bytes));
+        if let Some((sequence, ended)) = record.ended {
+            derived.push(Derived::new(sequence, ids, record.started, ended, bytes));
         }
     }
     for StagedEnd {
@@ -105,9 +109,9 @@ impl<'a> Inserts<'a> {
         })
     }
 
-    fn record(&mut self, names: NameIds, record: &StagedRecord) -> rusqlite::Result<()> {
-        let started = &record.started;
-        let ended = record.ended.as_ref().map(|(_, ended)| ended);
+    fn record(&mut self, names: NameIds, record: &StagedRecord<'_>) -> rusqlite::Result<()> {
+        let started = record.started;
+        let ended = record.ended.map(|(_, ended)| ended);
         let metadata = &started.metadata;
         let intent = metadata.intent.as_ref();
         let response = ended.and_then(|ended| ended.response.as_ref());
@@ -154,8 +158,8 @@ impl<'a> Inserts<'a> {
     }
 
     /// What the payloads take up, if there is anything of them to keep.
-    fn payloads(&mut self, record: &StagedRecord) -> rusqlite::Result<u64> {
-        let ended = record.ended.as_ref().map(|(_, ended)| ended);
+    fn payloads(&mut self, record: &StagedRecord<'_>) -> rusqlite::Result<u64> {
+        let ended = record.ended.map(|(_, ended)| ended);
         let arguments = body(record.started.arguments.as_ref());
         let response = body(ended.and_then(|ended| ended.response.as_ref()));
         if arguments.is_none() && response.is_none() {

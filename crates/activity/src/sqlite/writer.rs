@@ -51,8 +51,10 @@ pub(super) struct Writer {
     /// How large the file may become, if it is limited.
     pub(super) most_pages: Option<i64>,
     open: Open,
+    /// What was taken from the inbox and not done yet. Empty between times, but for its space.
+    work: Work,
     /// What could not be stored and must not be lost: ends, and starts nobody waits for.
-    backlog: Vec<Append>,
+    backlog: VecDeque<Append>,
     /// What commits are to survive now, if that was said yet.
     synchronized: Option<bool>,
     /// When storing failed last.
@@ -62,6 +64,12 @@ pub(super) struct Writer {
     health: Arc<SharedHealth>,
     /// Held for as long as this process may write.
     _lock: File,
+}
+
+/// Why a batch is not stored, and how many of its first entries are.
+struct Failed {
+    stored: usize,
+    error: StoreError,
 }
 
 /// The state of the store, readable without asking the writer.
@@ -84,7 +92,8 @@ impl Writer {
             drafts: prepared.drafts,
             most_pages: prepared.most_pages,
             open: Open::default(),
-            backlog: Vec::new(),
+            work: Work::default(),
+            backlog: VecDeque::new(),
             synchronized: None,
             failed_at: None,
             inbox,
@@ -97,11 +106,11 @@ impl Writer {
     /// Runs until it is told to close or nobody can hand over anything any more.
     pub(super) fn run(mut self) {
         loop {
-            match self.inbox.take(self.patience()) {
+            match self.inbox.take(self.patience(), &mut self.work) {
                 Taken::Nothing => self.idle(),
                 Taken::Closed => return self.wind_up(),
-                Taken::Work(work) => {
-                    if let Some(answer) = self.work(work) {
+                Taken::Work => {
+                    if let Some(answer) = self.do_work() {
                         self.wind_up();
                         let _ = answer.send(Ok(()));
                         return;
@@ -121,10 +130,10 @@ impl Writer {
         }
     }
 
-    fn work(&mut self, work: Work) -> Option<Answer<()>> {
-        self.store(work.appends, &work.abandoned);
+    fn do_work(&mut self) -> Option<Answer<()>> {
+        self.store();
         let mut close = None;
-        for job in work.jobs {
+        for job in std::mem::take(&mut self.work.jobs) {
             match job {
                 Job::Store(answer) => {
                     let _ = answer.send(Ok(()));
@@ -153,21 +162,28 @@ impl Writer {
         }
     }
 
-    /// Stores entries, those that failed before first, and the ends of what was abandoned last:
-    /// their starts may be among the entries.
-    fn store(&mut self, appends: Vec<Append>, abandoned: &[ActivityId]) {
-        let mut all = VecDeque::from(std::mem::take(&mut self.backlog));
-        all.extend(appends);
-        all.extend(abandoned.iter().map(|id| abandoned_end(*id)));
-        self.append_all(all);
-        if self.backlog.is_empty() {
+    /// Stores the entries that were taken, those that failed before first, and the ends of what was
+    /// abandoned last: their starts may be among the entries.
+    fn store(&mut self) {
+        let mut appends = std::mem::take(&mut self.work.appends);
+        if !self.backlog.is_empty() {
+            self.backlog.append(&mut appends);
+            std::mem::swap(&mut self.backlog, &mut appends);
+        }
+        appends.extend(self.work.abandoned.drain(..).map(abandoned_end));
+        self.append_all(&mut appends);
+        if appends.is_empty() {
             self.inbox.stored();
+            self.work.appends = appends;
+        } else {
+            self.backlog = appends;
         }
     }
 
     /// Nothing came for a while: time for what can wait, or to try again.
     fn idle(&mut self) {
-        self.store(Vec::new(), &[]);
+        self.store();
+        self.work.appends.shrink_to(LARGEST_BATCH);
         self.give_another_chance();
         if !self.waiting.is_empty() {
             self.derive_some_or_log();
@@ -184,8 +200,8 @@ impl Writer {
     }
 
     fn wind_up(mut self) {
-        let last = self.inbox.close();
-        self.store(last.appends, &last.abandoned);
+        self.work = self.inbox.close();
+        self.store();
         if let Err(error) = self.flush() {
             tracing::warn!(%error, "sums and search of the activity log are brought up to date at the next start");
         }
@@ -207,58 +223,61 @@ impl Writer {
         }
     }
 
-    /// Stores in order as much as can be stored, in batches; the rest is kept or refused.
-    fn append_all(&mut self, mut appends: VecDeque<Append>) {
+    /// Stores in order as much as can be stored, in batches, and leaves what must be kept.
+    fn append_all(&mut self, appends: &mut VecDeque<Append>) {
         let mut largest = LARGEST_BATCH;
         while !appends.is_empty() {
-            let batch = appends.drain(..largest.min(appends.len())).collect();
-            let Err((error, failed)) = self.append_batch(batch) else {
-                continue;
-            };
-            // Where a large batch does not fit any more, a smaller one may.
-            largest = failed.len() / 2;
-            for append in failed.into_iter().rev() {
-                appends.push_front(append);
-            }
-            if largest == 0 || !matches!(error, StoreError::Full) {
-                return self.postpone(&error, appends);
-            }
-        }
-    }
-
-    /// Stores a batch, or gives it back.
-    fn append_batch(&mut self, appends: Vec<Append>) -> Result<(), (StoreError, Vec<Append>)> {
-        let mut batch = Batch::new(self.head);
-        let mut staged = Vec::with_capacity(appends.len());
-        for append in appends {
-            match batch.stage(&self.open, &append.entry) {
-                Ok(()) => staged.push(append),
-                Err(error) => append.reply(Err(error)),
-            }
-        }
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let durable = staged
-            .iter()
-            .any(|append| append.durability == Durability::Durable);
-        match self.commit(&batch, durable) {
-            Ok(derived) => {
-                self.committed(&batch, derived, staged);
-                Ok(())
-            }
-            Err(error) => {
-                self.names.forget();
-                if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) {
-                    self.store_one_by_one(&error, staged)
-                } else {
-                    Err((error.into(), staged))
+            let size = largest.min(appends.len());
+            let result = self.append_batch(&appends.make_contiguous()[..size]);
+            let stored = result
+                .as_ref()
+                .map_or_else(|failed| failed.stored, |()| size);
+            appends.drain(..stored);
+            if let Err(Failed { error, stored }) = result {
+                // Where a large batch does not fit any more, a smaller one may.
+                largest = (size - stored) / 2;
+                if largest == 0 || !matches!(error, StoreError::Full) {
+                    return self.postpone(&error, appends);
                 }
             }
         }
     }
 
-    fn commit(&mut self, batch: &Batch, durable: bool) -> rusqlite::Result<Vec<Derived>> {
+    /// Stores a batch, and tells those who wait for it.
+    fn append_batch(&mut self, appends: &[Append]) -> Result<(), Failed> {
+        let mut batch = Batch::new(self.head);
+        let mut refused = Vec::new();
+        for append in appends {
+            if let Err(error) = batch.stage(&self.open, &append.entry) {
+                refused.push((append, error));
+            }
+        }
+        if !batch.is_empty() {
+            let durable = appends
+                .iter()
+                .any(|append| append.durability == Durability::Durable);
+            match self.commit(&batch, durable) {
+                Ok(derived) => self.committed(&batch, derived),
+                Err(error) => {
+                    self.names.forget();
+                    if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) {
+                        return self.store_one_by_one(&error, appends);
+                    }
+                    return Err(Failed::at_once(error));
+                }
+            }
+        }
+        for (append, error) in refused {
+            append.reply(Err(error));
+        }
+        for append in appends {
+            append.reply(Ok(()));
+        }
+        self.follow_up(&batch);
+        Ok(())
+    }
+
+    fn commit(&mut self, batch: &Batch<'_>, durable: bool) -> rusqlite::Result<Vec<Derived>> {
         self.synchronize(durable)?;
         let transaction = begin(&mut self.connection)?;
         let derived = write::write(&transaction, &mut self.names, batch)?;
@@ -278,14 +297,15 @@ impl Writer {
         Ok(())
     }
 
-    fn committed(&mut self, batch: &Batch, derived: Vec<Derived>, staged: Vec<Append>) {
+    fn committed(&mut self, batch: &Batch<'_>, derived: Vec<Derived>) {
         self.head = batch.head;
         batch.settle(&mut self.open);
         self.waiting.extend(derived);
         self.health.set(Health::Good);
-        for append in staged {
-            append.reply(Ok(()));
-        }
+    }
+
+    /// What those who wait for their entries need not wait for.
+    fn follow_up(&mut self, batch: &Batch<'_>) {
         if self.events.receiver_count() > 0 {
             for event in batch.events() {
                 // Everybody may have left meanwhile.
@@ -298,7 +318,7 @@ impl Writer {
     }
 
     /// Keeps what must not be lost, and refuses what somebody waits for and can do without.
-    fn postpone(&mut self, error: &StoreError, appends: VecDeque<Append>) {
+    fn postpone(&mut self, error: &StoreError, appends: &mut VecDeque<Append>) {
         self.failed_at = Some(Instant::now());
         let health = if matches!(error, StoreError::Full) {
             Health::Full
@@ -309,37 +329,27 @@ impl Writer {
             tracing::error!(%error, "the activity log cannot store records for now");
         }
         self.health.set(health);
-        for append in appends {
-            let is_end = matches!(append.entry, Entry::End(..));
-            if is_end || append.answer.is_none() {
-                self.backlog.push(append.keep(error.clone()));
-            } else {
-                append.reply(Err(error.clone()));
-            }
-        }
+        appends.retain(|append| {
+            let awaited = append.reply(Err(error.clone()));
+            !awaited || matches!(append.entry, Entry::End(..))
+        });
     }
 
     /// An identifier was given twice, after the clock was set back. Only that record is refused.
     fn store_one_by_one(
         &mut self,
         error: &rusqlite::Error,
-        mut staged: Vec<Append>,
-    ) -> Result<(), (StoreError, Vec<Append>)> {
-        if staged.len() == 1 {
-            for append in staged {
-                let id = append.entry.id();
-                tracing::error!(%id, %error, "a record of the activity log was refused");
-                append.reply(Err(StoreError::Exists(id)));
-            }
+        appends: &[Append],
+    ) -> Result<(), Failed> {
+        if let [append] = appends {
+            let id = append.entry.id();
+            tracing::error!(%id, %error, "a record of the activity log was refused");
+            append.reply(Err(StoreError::Exists(id)));
             return Ok(());
         }
-        while !staged.is_empty() {
-            let mut rest = staged.split_off(1);
-            if let Err((error, mut failed)) = self.append_batch(staged) {
-                failed.append(&mut rest);
-                return Err((error, failed));
-            }
-            staged = rest;
+        for (stored, append) in appends.chunks(1).enumerate() {
+            self.append_batch(append)
+                .map_err(|failed| Failed { stored, ..failed })?;
         }
         Ok(())
     }
@@ -384,6 +394,15 @@ impl Writer {
                 tracing::warn!(%error, "sums and search of the activity log lag behind");
                 false
             }
+        }
+    }
+}
+
+impl Failed {
+    fn at_once(error: rusqlite::Error) -> Self {
+        Self {
+            stored: 0,
+            error: error.into(),
         }
     }
 }
