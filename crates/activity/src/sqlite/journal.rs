@@ -26,7 +26,7 @@ use crate::store::Entry;
 use frame::{Content, FrameError};
 
 /// A segment that grew beyond this gives its space back.
-const LARGEST_KEPT: u64 = 1024 * 1024;
+const LARGEST_KEPT: u64 = 16 * 1024 * 1024;
 
 /// Both segments; one of them takes what comes.
 #[derive(Debug)]
