@@ -18,6 +18,7 @@ mod prune;
 mod queue;
 mod replay;
 mod row;
+mod rows;
 mod schema;
 mod sums;
 mod walk;

@@ -1,6 +1,6 @@
 //! The statements that put staged entries into the tables.
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::{Batch, StagedEnd, StagedRecord};
 use super::body::Body;
@@ -9,6 +9,7 @@ use super::derived::Derived;
 use super::links;
 use super::names::Names;
 use super::row::form;
+use super::rows::{Rows, Values};
 use crate::payload::SealedPayload;
 use crate::record::{Ended, Started};
 use crate::words::Status;
@@ -24,19 +25,29 @@ pub(super) fn write(
     batch: &Batch<'_>,
 ) -> rusqlite::Result<Vec<Derived>> {
     let mut derived = Vec::with_capacity(batch.records.len() + batch.ends.len());
-    let mut inserts = Inserts::prepare(connection)?;
     // Callers overtake each other between being numbered and being queued; rows in order of their
     // key are appended, others have to be put in between.
-    let mut records: Vec<_> = batch.records.iter().collect();
-    records.sort_unstable_by_key(|record| record.started.id.order());
-    for record in records {
-        let ids = NameIds::intern(connection, names, record.started)?;
-        inserts.record(ids, record)?;
-        let bytes = ROW_BYTES + inserts.payloads(record)?;
+    let mut staged: Vec<_> = batch.records.iter().collect();
+    staged.sort_unstable_by_key(|record| record.started.id.order());
+    let (mut rows, mut bodies) = (
+        Vec::with_capacity(staged.len()),
+        Vec::with_capacity(staged.len()),
+    );
+    for record in staged {
+        let names = NameIds::intern(connection, names, record.started)?;
+        let body = Bodies::of(record);
         if let Some((sequence, ended)) = record.ended {
-            derived.push(Derived::new(sequence, ids, record.started, ended, bytes));
+            let bytes = ROW_BYTES + body.as_ref().map_or(0, Bodies::stored_bytes);
+            derived.push(Derived::new(sequence, names, record.started, ended, bytes));
         }
+        rows.push((names, record));
+        bodies.extend(body);
     }
+    Rows::prepare(connection, "records", 28)?.insert(&rows, |values, (names, record)| {
+        give_record(values, *names, record)
+    })?;
+    Rows::prepare(connection, INTO_PAYLOADS, 5)?
+        .insert(&bodies, |values, bodies| bodies.give(values))?;
     for StagedEnd {
         sequence,
         started,
@@ -88,92 +99,96 @@ impl NameIds {
     }
 }
 
-/// What a batch does over and over, prepared once for all of it.
-struct Inserts<'a> {
-    records: CachedStatement<'a>,
-    payloads: CachedStatement<'a>,
+fn give_record(
+    values: &mut Values<'_, '_>,
+    names: NameIds,
+    record: &StagedRecord<'_>,
+) -> rusqlite::Result<()> {
+    let started = record.started;
+    let ended = record.ended.map(|(_, ended)| ended);
+    let metadata = &started.metadata;
+    let intent = metadata.intent.as_ref();
+    let response = ended.and_then(|ended| ended.response.as_ref());
+    let warnings = (!metadata.warnings.is_empty())
+        .then(|| serde_json::Value::from(metadata.warnings.clone()).to_string());
+    values.take(signed(started.id.order()))?;
+    values.take(signed(started.id.tail()))?;
+    values.take(started.record_type.code())?;
+    values.take(started.source.code())?;
+    values.take(ended.map_or(Status::Pending, |ended| ended.status).code())?;
+    values.take(names.server)?;
+    values.take(names.tool)?;
+    values.take(names.client)?;
+    values.take(intent.is_some())?;
+    values.take(
+        intent
+            .and_then(|intent| intent.operation_type)
+            .map(Code::code),
+    )?;
+    values.take(
+        intent
+            .and_then(|intent| intent.data_sensitivity)
+            .map(Code::code),
+    )?;
+    values.take(intent.and_then(|intent| intent.reason.as_deref()))?;
+    values.take(metadata.tool_variant.map(Code::code))?;
+    values.take(metadata.effective_tier.map(Code::code))?;
+    values.take(metadata.provenance.map(Code::code))?;
+    values.take(warnings)?;
+    values.take(started.session_id.as_deref())?;
+    values.take(started.request_id.as_deref())?;
+    values.take(signed(started.request_bytes))?;
+    values.take(
+        started
+            .arguments
+            .as_ref()
+            .map(|arguments| arguments.digest.0),
+    )?;
+    values.take(started.arguments.as_ref().map(form))?;
+    values.take(ended.and_then(|ended| ended.error_code.as_deref()))?;
+    values.take(ended.and_then(|ended| ended.error_message.as_deref()))?;
+    values.take(ended.map(|ended| signed(ended.duration_ms)))?;
+    values.take(ended.map(|ended| signed(ended.response_bytes)))?;
+    values.take(response.map(|response| response.digest.0))?;
+    values.take(response.map(form))?;
+    values.take(metadata.facts.map(|facts| signed(facts.pack())))
 }
 
-impl<'a> Inserts<'a> {
-    fn prepare(connection: &'a Connection) -> rusqlite::Result<Self> {
-        Ok(Self {
-            records: connection.prepare_cached(
-                "INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
-                 ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)",
-            )?,
-            payloads: connection.prepare_cached(
-                "INSERT INTO payloads \
-                 (record, arguments, arguments_unpacked, response, response_unpacked) \
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-            )?,
-        })
-    }
+const INTO_PAYLOADS: &str =
+    "payloads (record, arguments, arguments_unpacked, response, response_unpacked)";
 
-    fn record(&mut self, names: NameIds, record: &StagedRecord<'_>) -> rusqlite::Result<()> {
-        let started = record.started;
-        let ended = record.ended.map(|(_, ended)| ended);
-        let metadata = &started.metadata;
-        let intent = metadata.intent.as_ref();
-        let response = ended.and_then(|ended| ended.response.as_ref());
-        let warnings = (!metadata.warnings.is_empty())
-            .then(|| serde_json::Value::from(metadata.warnings.clone()).to_string());
-        self.records.execute(params![
-            signed(started.id.order()),
-            signed(started.id.tail()),
-            started.record_type.code(),
-            started.source.code(),
-            ended.map_or(Status::Pending, |ended| ended.status).code(),
-            names.server,
-            names.tool,
-            names.client,
-            intent.is_some(),
-            intent
-                .and_then(|intent| intent.operation_type)
-                .map(Code::code),
-            intent
-                .and_then(|intent| intent.data_sensitivity)
-                .map(Code::code),
-            intent.and_then(|intent| intent.reason.as_deref()),
-            metadata.tool_variant.map(Code::code),
-            metadata.effective_tier.map(Code::code),
-            metadata.provenance.map(Code::code),
-            warnings,
-            started.session_id,
-            started.request_id,
-            signed(started.request_bytes),
-            started
-                .arguments
-                .as_ref()
-                .map(|arguments| arguments.digest.0),
-            started.arguments.as_ref().map(form),
-            ended.and_then(|ended| ended.error_code.as_deref()),
-            ended.and_then(|ended| ended.error_message.as_deref()),
-            ended.map(|ended| signed(ended.duration_ms)),
-            ended.map(|ended| signed(ended.response_bytes)),
-            response.map(|response| response.digest.0),
-            response.map(form),
-            metadata.facts.map(|facts| signed(facts.pack())),
-        ])?;
-        Ok(())
-    }
+/// What is kept of a record's payloads.
+struct Bodies<'a> {
+    order: u64,
+    arguments: Option<Body<'a>>,
+    response: Option<Body<'a>>,
+}
 
-    /// What the payloads take up, if there is anything of them to keep.
-    fn payloads(&mut self, record: &StagedRecord<'_>) -> rusqlite::Result<u64> {
+impl<'a> Bodies<'a> {
+    /// Nothing if there is nothing to keep.
+    fn of(record: &StagedRecord<'a>) -> Option<Self> {
         let ended = record.ended.map(|(_, ended)| ended);
         let arguments = body(record.started.arguments.as_ref());
         let response = body(ended.and_then(|ended| ended.response.as_ref()));
-        if arguments.is_none() && response.is_none() {
-            return Ok(0);
+        (arguments.is_some() || response.is_some()).then(|| Self {
+            order: record.started.id.order(),
+            arguments,
+            response,
+        })
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        let bodies = [&self.arguments, &self.response].into_iter().flatten();
+        bodies.map(|body| body.bytes.len() as u64).sum()
+    }
+
+    fn give(&self, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
+        values.take(signed(self.order))?;
+        for body in [&self.arguments, &self.response] {
+            values.take(body.as_ref().map(|body| &*body.bytes))?;
+            values.take(body.as_ref().and_then(|body| body.unpacked))?;
         }
-        self.payloads.execute(params![
-            signed(record.started.id.order()),
-            arguments.as_ref().map(|body| &body.bytes),
-            arguments.as_ref().and_then(|body| body.unpacked),
-            response.as_ref().map(|body| &body.bytes),
-            response.as_ref().and_then(|body| body.unpacked),
-        ])?;
-        let bodies = [arguments, response].into_iter().flatten();
-        Ok(bodies.map(|body| body.bytes.len() as u64).sum())
+        Ok(())
     }
 }
 
