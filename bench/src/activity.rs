@@ -208,13 +208,7 @@ async fn reads(directory: &Path) -> Result<()> {
         "least",
         "most"
     )?;
-    let rows: [(&str, fn(&PerCall) -> Duration); 4] = [
-        ("more for the callers", |round| round.callers),
-        ("more for the log's thread", |round| round.log),
-        ("more together", |round| round.callers + round.log),
-        ("time per call", |round| round.time),
-    ];
-    for (title, of) in rows {
+    let print = |title, of: fn(&PerCall) -> Duration| {
         let mut times: Vec<_> = rounds.iter().map(of).collect();
         times.sort_unstable();
         let (least, most) = (times.first().copied(), times.last().copied());
@@ -224,8 +218,12 @@ async fn reads(directory: &Path) -> Result<()> {
             median(times),
             least.unwrap_or_default(),
             most.unwrap_or_default(),
-        )?;
-    }
+        )
+    };
+    print("more for the callers", |round| round.callers)?;
+    print("more for the log's thread", |round| round.log)?;
+    print("more together", |round| round.callers + round.log)?;
+    print("time per call", |round| round.time)?;
     Ok(())
 }
 

@@ -16,6 +16,7 @@ mod draft;
 mod lookup;
 mod positions;
 mod term;
+mod terms;
 
 pub(super) use blocks::{draft_missing, forget, indexed_sequence, write_next};
 use draft::Draft;

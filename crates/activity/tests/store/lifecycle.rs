@@ -1,9 +1,12 @@
 //! A record starts once, ends once, and is read back as it was written.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use activity::sqlite::SqliteStore;
 use activity::{
-    Durability, End, Outcome, Payloads, RecordType, Redactor, Settings, Source, Start, Status,
+    ActivityStore, Durability, End, Ended, Entry, ListRequest, Metadata, Outcome, Payloads,
+    RecordType, Redactor, Settings, Source, Start, Started, Status, StoreError,
 };
 use policy::OperationType;
 use serde_json::json;
@@ -256,7 +259,7 @@ async fn nothing_is_recorded_after_closing() {
         .begin(read_call(), Durability::Written)
         .await
         .unwrap_err();
-    assert!(matches!(error, activity::StoreError::Closed), "{error}");
+    assert!(matches!(error, StoreError::Closed), "{error}");
     // A closed store can be opened again, with what it held.
     let again = open(folder.path());
     assert_eq!(list(&again, &[]).await.total, 1);
@@ -269,4 +272,52 @@ fn a_redactor_can_be_made_of_many_secrets() {
         .collect();
     let redactor = Redactor::new(&secrets).unwrap();
     assert_eq!(redactor.text("x secret-number-1999 y"), "x [REDACTED] y");
+}
+
+/// A record of a moment with an identifier of its own.
+fn moment(number: u32) -> Entry {
+    let started = Started {
+        id: format!("{number:013}{:013}", 0).parse().unwrap(),
+        record_type: RecordType::System,
+        source: Source::Cli,
+        server_name: None,
+        tool_name: None,
+        session_id: None,
+        client_name: None,
+        request_id: None,
+        request_bytes: 0,
+        metadata: Metadata::default(),
+        arguments: None,
+    };
+    let ended = Ended {
+        status: Status::Success,
+        error_code: None,
+        error_message: None,
+        duration_ms: 0,
+        response_bytes: 0,
+        response: None,
+    };
+    Entry::Whole(Arc::new(started), ended)
+}
+
+/// As can happen after the clock was set back.
+#[tokio::test]
+async fn an_identifier_that_was_given_before_costs_only_its_own_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&options(folder.path())).unwrap().store;
+    store.append(moment(20), Durability::Durable).await.unwrap();
+    // Nobody waits for these, so they are stored together.
+    for number in 1..=40 {
+        let entry = moment(number);
+        store.append(entry, Durability::Batched).await.unwrap();
+    }
+    let again = store.append(moment(20), Durability::Durable).await;
+    assert!(matches!(again, Err(StoreError::Exists(_))), "{again:?}");
+    store.append(moment(41), Durability::Durable).await.unwrap();
+
+    let page = store.page(ListRequest::from_pairs([]).unwrap()).await;
+    assert_eq!(page.unwrap().total, 41);
+    let verification = store.verify(None).await.unwrap();
+    assert_eq!((verification.records, verification.entries), (41, 41));
+    assert!(verification.holds());
 }

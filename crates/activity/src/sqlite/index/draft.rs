@@ -1,12 +1,11 @@
 //! A block that is still being gathered.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
-use foldhash::fast::RandomState;
-
-use super::positions::{self, Positions};
-use super::term::{bucket, each_term};
-use super::{BLOCK, BUCKETS};
+use super::BLOCK;
+use super::positions::Positions;
+use super::term::each_term;
+use super::terms::Terms;
 use crate::record::{Ended, Started};
 
 /// Records that have ended and are in no block yet.
@@ -21,7 +20,7 @@ pub(in super::super) struct Drafts {
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     orders: Vec<u64>,
-    terms: HashMap<Box<[u8]>, Vec<u16>, RandomState>,
+    terms: Terms,
     /// Those that were removed again, as places in `orders`.
     gone: Vec<usize>,
     /// The entry that ended the last of them.
@@ -34,7 +33,7 @@ impl Drafts {
     pub(in super::super) fn add(&mut self, sequence: u64, started: &Started, ended: &Ended) {
         self.current.add(sequence, started, ended);
         if self.current.orders.len() >= BLOCK {
-            let next = Draft::with_room_for(self.current.terms.len());
+            let next = self.current.next();
             self.full
                 .push_back(std::mem::replace(&mut self.current, next));
         }
@@ -75,11 +74,11 @@ impl Drafts {
 }
 
 impl Draft {
-    /// A block has about as many terms as the one before it.
-    fn with_room_for(terms: usize) -> Self {
+    /// An empty one; a block has about as many terms as the one before it.
+    fn next(&self) -> Self {
         Self {
             orders: Vec::with_capacity(BLOCK),
-            terms: HashMap::with_capacity_and_hasher(terms, RandomState::default()),
+            terms: Terms::with_room_of(&self.terms),
             ..Self::default()
         }
     }
@@ -90,12 +89,8 @@ impl Draft {
         };
         self.orders.push(started.id.order());
         self.through = sequence;
-        each_term(started, ended, |term| match self.terms.get_mut(term) {
-            Some(positions) if positions.last() == Some(&position) => {}
-            Some(positions) => positions.push(position),
-            None => {
-                self.terms.insert(term.into(), vec![position]);
-            }
+        each_term(started, ended, |field, value| {
+            self.terms.add(field, value, position);
         });
     }
 
@@ -121,15 +116,8 @@ impl Draft {
         (!gone.is_empty()).then_some(gone)
     }
 
-    /// The terms as they are written, by bucket: the length of each, the term, its positions.
+    /// Its terms as they are written, by bucket.
     pub(super) fn postings(&self) -> Vec<Vec<u8>> {
-        let mut buckets = vec![Vec::new(); BUCKETS];
-        for (term, places) in &self.terms {
-            let output = &mut buckets[bucket(term)];
-            positions::write_number(output, term.len() as u64);
-            output.extend_from_slice(term);
-            positions::write(output, places);
-        }
-        buckets
+        self.terms.postings()
     }
 }

@@ -8,11 +8,8 @@ use crate::payload::Payload;
 use crate::record::{Ended, Started};
 use crate::search::{self, SHORTEST_PREFIX, SearchText};
 
-/// Longer terms are rare.
-const USUAL_LENGTH: usize = 64;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
+pub(super) enum Field {
     Type = 1,
     Source = 2,
     Status = 3,
@@ -65,7 +62,7 @@ fn is_first(byte: u8) -> bool {
 }
 
 /// Calls `found` for every term of a record, for some of them more than once.
-pub(super) fn each_term(started: &Started, ended: &Ended, mut found: impl FnMut(&[u8])) {
+pub(super) fn each_term(started: &Started, ended: &Ended, mut found: impl FnMut(Field, &[u8])) {
     let intent = started.metadata.intent.as_ref();
     let codes = [
         (Field::Type, Some(started.record_type.code())),
@@ -89,14 +86,12 @@ pub(super) fn each_term(started: &Started, ended: &Ended, mut found: impl FnMut(
     ];
     for (field, code) in codes {
         if let Some(code) = code {
-            found(&of_code(field, code));
+            found(field, &[code_byte(code)]);
         }
     }
-    let mut term = Vec::with_capacity(USUAL_LENGTH);
     for (field, text) in texts {
         if let Some(text) = text {
-            put(&mut term, field, text.as_bytes());
-            found(&term);
+            found(field, text.as_bytes());
         }
     }
     let arguments = started.arguments.as_ref();
@@ -105,10 +100,7 @@ pub(super) fn each_term(started: &Started, ended: &Ended, mut found: impl FnMut(
         arguments.and_then(|arguments| arguments.text.as_ref().map(Payload::as_str)),
         ended.error_message.as_deref(),
         intent.and_then(|intent| intent.reason.as_deref()),
-        |word| {
-            put(&mut term, Field::Word, word);
-            found(&term);
-        },
+        |word| found(Field::Word, word),
     );
 }
 
@@ -147,19 +139,15 @@ pub(super) fn wanted(filter: &Filter) -> Vec<Wanted> {
 }
 
 fn of_code(field: Field, code: i64) -> [u8; 2] {
-    [field as u8, code.to_le_bytes()[0]]
+    [field as u8, code_byte(code)]
+}
+
+fn code_byte(code: i64) -> u8 {
+    code.to_le_bytes()[0]
 }
 
 fn of_text(field: Field, text: &str) -> Vec<u8> {
-    let mut term = Vec::with_capacity(1 + text.len());
-    put(&mut term, field, text.as_bytes());
-    term
-}
-
-fn put(term: &mut Vec<u8>, field: Field, value: &[u8]) {
-    term.clear();
-    term.push(field as u8);
-    term.extend_from_slice(value);
+    [&[field as u8], text.as_bytes()].concat()
 }
 
 #[cfg(test)]
