@@ -11,7 +11,7 @@ use activity::{
     Activity, Durability, End, Outcome, Payloads, RecordType, Redactor, RedactorError,
     RetentionPolicy, Settings, Source, Start,
 };
-use config::{Config, ConfigChange, ResolvedTransport, Secret};
+use config::{Config, ConfigChange, Secret};
 use policy::ServerName;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -97,13 +97,12 @@ pub fn read_activity(data_dir: &Path, config: &Config) -> Result<Activity, Chron
 /// What the config says about recording, with every secret it holds to be struck out.
 fn settings(config: &Config) -> Result<Settings, RedactorError> {
     let environment = |name: &str| std::env::var(name).ok();
-    let transports = config.mcp_servers.iter();
-    let resolved: Vec<_> = transports
-        .filter_map(|server| server.resolve(&environment).ok())
+    let servers = config.mcp_servers.iter();
+    let values: Vec<Secret> = servers
+        .flat_map(|server| server.secrets(&environment))
         .collect();
-    let secrets = resolved
+    let secrets = values
         .iter()
-        .flat_map(ResolvedTransport::secrets)
         .chain(config.api_key.as_ref())
         .map(Secret::expose);
     Ok(Settings {
