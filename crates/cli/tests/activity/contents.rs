@@ -390,7 +390,7 @@ async fn a_server_that_cannot_be_reached_is_an_error() {
     let list = ["activity", "list", "--status", "error"];
     let listed = daemon.home.cli(list).await;
     let state = record["arguments"]["state"].as_str().unwrap();
-    let shown = format!("server_change {state}");
+    let shown = format!("{state} (server_change)");
     assert!(
         listed.succeeded().stdout.contains(&shown),
         "{}",

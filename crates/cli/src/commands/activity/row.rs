@@ -30,7 +30,7 @@ pub(super) const STEPS: [Step; 16] = [
     Step::Narrow(STATUS, 9),
     Step::Narrow(TOOL, 14),
     Step::Narrow(SERVER, 8),
-    Step::Narrow(STATUS, 7),
+    Step::Narrow(STATUS, 8),
     Step::Narrow(TOOL, 10),
     Step::Narrow(SERVER, 5),
     Step::Drop(TIME),
@@ -58,7 +58,7 @@ pub(super) fn row(record: &Value, write_time: impl FnOnce(Timestamp) -> String) 
     ]
 }
 
-/// The tool. What is no call has none; its type, and what became of it, say more than a dash.
+/// The tool. What is no call has none; what happened, and its type, say more than a dash.
 fn what(record: &Value) -> String {
     if let Some(tool) = record["tool_name"].as_str() {
         return tool.to_owned();
@@ -66,7 +66,8 @@ fn what(record: &Value) -> String {
     let kind = record["type"].as_str().unwrap_or("-");
     let change = &record["arguments"];
     match change["state"].as_str().or(change["event"].as_str()) {
-        Some(outcome) => format!("{kind} {outcome}"),
+        // In this order, because the end is what is cut.
+        Some(outcome) => format!("{outcome} ({kind})"),
         None => kind.to_owned(),
     }
 }
