@@ -171,10 +171,34 @@ pub(crate) fn cut(text: &str, limit: usize) -> &str {
 }
 
 /// A secret as it is, and as it looks inside a JSON string that is itself inside a JSON string.
-fn written_forms(secret: String) -> [String; 2] {
+/// Some writers escape there what is not ASCII, or slashes, or both.
+fn written_forms(secret: String) -> Vec<String> {
     let quoted = serde_json::Value::String(secret.clone()).to_string();
     let escaped = quoted[1..quoted.len() - 1].to_owned();
-    [secret, escaped]
+    let lower = ascii(&escaped, |unit| format!("\\u{unit:04x}"));
+    let upper = ascii(&escaped, |unit| format!("\\u{unit:04X}"));
+    let mut forms = vec![escaped, lower, upper];
+    forms.extend(forms.clone().iter().map(|form| form.replace('/', "\\/")));
+    forms.push(secret);
+    forms
+}
+
+/// The text with everything else than ASCII as this makes of its units of UTF-16.
+fn ascii(text: &str, escape: fn(u16) -> String) -> String {
+    let mut output = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_ascii() {
+            output.push(letter);
+        } else {
+            output.extend(
+                letter
+                    .encode_utf16(&mut [0; 2])
+                    .iter()
+                    .map(|unit| escape(*unit)),
+            );
+        }
+    }
+    output
 }
 
 #[cfg(test)]

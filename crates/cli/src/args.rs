@@ -4,6 +4,7 @@ mod completions;
 mod connect;
 mod doctor;
 mod examples;
+mod number;
 mod upstream;
 
 use std::net::SocketAddr;
@@ -19,10 +20,14 @@ pub(crate) use self::completions::{CompletionShell, CompletionsArgs};
 pub(crate) use self::connect::{ApproveLane, ConnectArgs, Consent, ImportArgs};
 pub(crate) use self::doctor::{DoctorArgs, DoctorCommand};
 pub(crate) use self::examples::command;
+use self::number::number;
 pub(crate) use self::upstream::{AddArgs, ToolSelection, UpstreamCommand};
 use crate::completion;
 use crate::printer::Format;
 use crate::time::parse_time;
+
+/// What the API takes, too.
+const HIGHEST_OFFSET: u64 = 10_000_000;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,6 +68,9 @@ pub(crate) struct Global {
         default_value = "table"
     )]
     pub output: Format,
+    /// Whether the format stands on the command line itself; known once that is parsed.
+    #[arg(skip)]
+    pub output_is_given: bool,
     /// Say nothing but the result and errors
     #[arg(long, global = true)]
     pub quiet: bool,
@@ -184,7 +192,7 @@ pub(crate) enum ToolsCommand {
         query: Vec<String>,
         /// At most so many tools, 1 to 50
         #[arg(long, default_value_t = 10, allow_negative_numbers = true,
-              value_parser = clap::value_parser!(u8).range(1..=50))]
+              value_parser = number::<u8>(1, Some(50)))]
         limit: u8,
         /// Only tools of this server
         #[arg(long, add = ArgValueCompleter::new(completion::servers))]
@@ -273,11 +281,12 @@ pub(crate) enum ActivityCommand {
     List {
         #[command(flatten)]
         filter: ActivityFilter,
-        /// How many records, 1 to 100
-        #[arg(long)]
+        /// How many records, 1 to 100; 50 unless given
+        #[arg(long, allow_negative_numbers = true, value_parser = number::<u32>(1, Some(100)))]
         limit: Option<u32>,
-        /// Skip so many records
-        #[arg(long)]
+        /// Skip so many records, up to 10000000
+        #[arg(long, allow_negative_numbers = true,
+              value_parser = number::<u64>(0, Some(HIGHEST_OFFSET)))]
         offset: Option<u64>,
         /// Go on after the page that named this cursor
         #[arg(long)]
@@ -289,6 +298,8 @@ pub(crate) enum ActivityCommand {
         id: String,
     },
     /// Show records as they are made
+    // From now on is all there is to watch; what was before is in the list.
+    #[command(mut_arg("since", |it| it.hide(true)), mut_arg("until", |it| it.hide(true)))]
     Watch {
         #[command(flatten)]
         filter: ActivityFilter,
@@ -306,16 +317,16 @@ pub(crate) enum ActivityCommand {
     Export {
         #[command(flatten)]
         filter: ActivityFilter,
-        /// json, jsonl or csv
-        #[arg(long, default_value = "json", value_parser = ["json", "jsonl", "csv"])]
-        format: String,
+        /// json, jsonl or csv; json unless given here or, but for csv, by -o
+        #[arg(long, value_parser = ["json", "jsonl", "csv"])]
+        format: Option<String>,
         /// With arguments and responses
         #[arg(long)]
         include_bodies: bool,
-        /// At most so many records
-        #[arg(long)]
+        /// At most so many records, 1 or more
+        #[arg(long, allow_negative_numbers = true, value_parser = number::<u64>(1, None))]
         limit: Option<u64>,
-        /// The file to write
+        /// The file to write, for you alone; `-` is stdout
         #[arg(long = "output", value_name = "FILE")]
         file: Option<PathBuf>,
     },
@@ -355,7 +366,7 @@ pub(crate) struct ActivityFilter {
     /// Only this server
     #[arg(long, add = ArgValueCompleter::new(completion::servers))]
     pub server: Option<String>,
-    /// Only this tool
+    /// Only this tool, by its name without the server's
     #[arg(long)]
     pub tool: Option<String>,
     /// pending, success, error, blocked, cancelled or interrupted

@@ -7,6 +7,7 @@ mod completion;
 mod consent;
 mod escape;
 mod exit;
+mod layout;
 mod printer;
 #[cfg(test)]
 mod reference;
@@ -17,6 +18,7 @@ mod yaml;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use clap::parser::ValueSource;
 use mimalloc::MiMalloc;
 use tracing_subscriber::EnvFilter;
 
@@ -35,10 +37,12 @@ fn main() -> ExitCode {
         Ok(false) => {}
         Err(error) => error.exit(),
     }
-    let cli = match Cli::from_arg_matches(&args::command().get_matches()) {
+    let matches = args::command().get_matches();
+    let mut cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
+    cli.global.output_is_given = matches.value_source("output") == Some(ValueSource::CommandLine);
     // The guardian of a child comes before everything that starts threads.
     if let Command::Guard {
         daemon,
@@ -68,7 +72,9 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Outcome {
-    let printer = Printer::new(cli.global.output, cli.global.quiet);
+    let format = cli.global.output;
+    let asked = cli.global.output_is_given.then_some(format);
+    let printer = Printer::new(format, asked, cli.global.quiet);
     let settings = settings::locate(&cli.global)?;
     match cli.command {
         Command::Serve => commands::serve::run(settings, &printer).await,

@@ -5,9 +5,11 @@ use std::io::{self, IsTerminal, Write};
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use policy::OperationType;
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 use crate::escape;
 use crate::exit::Failure;
+use crate::layout::{GAP, Layout, Step};
 use crate::yaml::to_yaml;
 
 /// How results are written.
@@ -34,6 +36,8 @@ pub(crate) enum Entry {
 #[derive(Debug)]
 pub(crate) struct Printer {
     pub format: Format,
+    /// The format that was asked for on this very command line, and not by the environment.
+    pub asked: Option<Format>,
     quiet: bool,
     terminal: bool,
     color: bool,
@@ -51,7 +55,7 @@ pub(crate) struct Progress {
 }
 
 impl Printer {
-    pub(crate) fn new(format: Format, quiet: bool) -> Self {
+    pub(crate) fn new(format: Format, asked: Option<Format>, quiet: bool) -> Self {
         let terminal = io::stdout().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -60,6 +64,7 @@ impl Printer {
             .flatten();
         Self {
             format,
+            asked,
             quiet,
             terminal,
             color: terminal && !no_color && !dumb,
@@ -166,21 +171,84 @@ impl Printer {
             .collect();
         self.text(&text);
     }
+
+    /// A table whose rows are never broken; `steps` say what gives way where the terminal is narrow.
+    pub(crate) fn rows(&self, headers: &[&str], rows: &[Vec<Entry>], steps: &[Step]) {
+        let mut widths: Vec<usize> = headers.iter().map(|header| header.width()).collect();
+        for row in rows {
+            for (width, entry) in widths.iter_mut().zip(row) {
+                *width = (*width).max(entry.text().width());
+            }
+        }
+        let layout = self.layout(widths, steps);
+        self.headers(&layout, headers);
+        for row in rows {
+            self.row(&layout, row);
+        }
+    }
+
+    /// Columns for rows that come one by one.
+    pub(crate) fn layout(&self, widths: Vec<usize>, steps: &[Step]) -> Layout {
+        Layout::new(widths, self.width.map(usize::from), steps)
+    }
+
+    pub(crate) fn headers(&self, layout: &Layout, headers: &[&str]) {
+        let headers: Vec<Entry> = headers.iter().map(|header| (*header).into()).collect();
+        self.row(layout, &headers);
+    }
+
+    pub(crate) fn row(&self, layout: &Layout, row: &[Entry]) {
+        let mut line = String::new();
+        let cells = row.iter().map(|entry| (entry, entry.text()));
+        for (entry, text, space) in layout.cells(cells) {
+            line.push_str(&self.painted(entry, &text));
+            line.extend(std::iter::repeat_n(' ', space));
+            line.push_str(GAP);
+        }
+        self.text(&format!("{}\n", line.trim_end()));
+    }
+
+    /// An operation type as people read it.
+    pub(crate) fn lane(&self, operation: OperationType) -> String {
+        let entry = Entry::Lane(operation);
+        self.painted(&entry, &entry.text())
+    }
+
+    fn painted(&self, entry: &Entry, text: &str) -> String {
+        match entry {
+            Entry::Lane(operation) if self.color => {
+                let color = color_of(*operation).1;
+                format!("\u{1b}[38;5;{color}m{text}\u{1b}[39m")
+            }
+            _ => text.to_owned(),
+        }
+    }
 }
 
 impl Entry {
-    fn into_cell(self) -> Cell {
+    /// What is shown, without colour.
+    fn text(&self) -> String {
         match self {
-            Self::Text(text) => Cell::new(escape::line(&text)),
-            Self::Lane(operation) => {
-                let cell = Cell::new(format!("{} {operation}", operation.letter()));
-                cell.fg(match operation {
-                    OperationType::Read => Color::Green,
-                    OperationType::Write => Color::Yellow,
-                    OperationType::Destructive => Color::Red,
-                })
-            }
+            Self::Text(text) => escape::line(text),
+            Self::Lane(operation) => format!("{} {operation}", operation.letter()),
         }
+    }
+
+    fn into_cell(self) -> Cell {
+        let cell = Cell::new(self.text());
+        match self {
+            Self::Text(_) => cell,
+            Self::Lane(operation) => cell.fg(color_of(operation).0),
+        }
+    }
+}
+
+/// The colour of an operation type, and its number in the palette of a terminal.
+fn color_of(operation: OperationType) -> (Color, u8) {
+    match operation {
+        OperationType::Read => (Color::Green, 10),
+        OperationType::Write => (Color::Yellow, 11),
+        OperationType::Destructive => (Color::Red, 9),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Times as people write and read them.
 
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 /// How long ago, roughly: `12s ago`, `5m ago`, `3h ago`, `8d ago`.
@@ -10,6 +11,13 @@ pub(crate) fn relative(time: Timestamp, now: Timestamp) -> String {
         ..=0 => "now".to_owned(),
         seconds => format!("{} ago", rough(seconds)),
     }
+}
+
+/// The time of day where the user is, as `14:03:27`.
+pub(crate) fn clock(time: Timestamp) -> String {
+    time.to_zoned(TimeZone::system())
+        .strftime("%H:%M:%S")
+        .to_string()
 }
 
 /// How long, roughly: `12s`, `5m`, `3h`, `8d`.

@@ -3,6 +3,7 @@
 //! Nothing here reads the environment or starts anything: flags, variables and the home directory
 //! are handed in, and a [`Config`] comes out.
 
+mod credentials;
 mod diff;
 mod duration;
 mod error;

@@ -138,18 +138,6 @@ impl Resolver<'_> {
     }
 }
 
-impl ResolvedTransport {
-    /// The values that must be struck out wherever they would be recorded: env and headers.
-    pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        match self {
-            Self::Stdio { env: values, .. }
-            | Self::Http {
-                headers: values, ..
-            } => values.values(),
-        }
-    }
-}
-
 impl fmt::Display for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -108,9 +108,7 @@ fn references_are_filled_in() {
     };
     assert_eq!(args, ["--token", "hunter2-token"].map(Secret::from));
     assert_eq!(env["MIXED"].expose(), "hunter2 hunter2-token");
-    let resolved = http.resolve(&variable).unwrap();
-    assert_eq!(resolved.secrets().count(), 2);
-    let ResolvedTransport::Http { url, headers, .. } = resolved else {
+    let ResolvedTransport::Http { url, headers, .. } = http.resolve(&variable).unwrap() else {
         panic!("a url");
     };
     assert!(url.expose().ends_with("other=hunter2-token"));
@@ -137,4 +135,82 @@ fn a_url_is_checked_again_once_it_is_known() {
     };
     assert!(resolve("http://127.0.0.1:1/mcp").is_ok());
     insta::assert_snapshot!(resolve("ftp://x/").unwrap_err(), @"mcpServers.a.url is not usable with its variables filled in: the url starts with neither http:// nor https://");
+}
+
+/// What is struck out for a server of this entry, with `SET_TOKEN` and `HOME` set.
+fn struck_out(entry: &str) -> Vec<String> {
+    let text = format!(r#"{{"mcpServers": {{"a": {entry}}}}}"#);
+    let config = config::parse(text.as_bytes(), Path::new("x"))
+        .unwrap()
+        .config;
+    let secrets = config.mcp_servers[0].secrets(&|name| match name {
+        "SET_TOKEN" => Some("from-environment".to_owned()),
+        "HOME" => Some("/home/somebody".to_owned()),
+        _ => None,
+    });
+    let mut secrets: Vec<_> = secrets.iter().map(|it| it.expose().to_owned()).collect();
+    secrets.sort();
+    secrets.dedup();
+    secrets
+}
+
+#[test]
+fn what_cannot_be_resolved_takes_no_other_secret_with_it() {
+    assert_eq!(
+        struck_out(
+            r#"{"command": "${env:UNSET}", "args": ["${env:UNSET}"], "env": {
+                "A": "plain", "B": "${env:UNSET}", "C": "x ${env:UNSET} ${env:SET_TOKEN}"}}"#
+        ),
+        ["from-environment", "plain"]
+    );
+    assert_eq!(
+        struck_out(r#"{"url": "https://${env:UNSET}/", "headers": {"A": "plain"}}"#),
+        ["plain"]
+    );
+}
+
+#[test]
+fn credentials_are_secrets_without_their_scheme() {
+    for (name, value, expected) in [
+        ("Authorization", "Bearer abc", vec!["Bearer abc", "abc"]),
+        ("authorization", "Custom  abc", vec!["Custom  abc", "abc"]),
+        ("X-Auth", "token abc", vec!["abc", "token abc"]),
+        ("X-Note", "hello friends", vec!["hello friends"]),
+        (
+            "Authorization",
+            "Basic dXNlcjpwYTpzcw==",
+            vec!["Basic dXNlcjpwYTpzcw==", "dXNlcjpwYTpzcw==", "pa:ss"],
+        ),
+        (
+            "X-Key",
+            "v1.${env:SET_TOKEN}",
+            vec!["from-environment", "v1.from-environment"],
+        ),
+    ] {
+        let entry = format!(r#"{{"url": "http://h", "headers": {{"{name}": "{value}"}}}}"#);
+        assert_eq!(struck_out(&entry), expected, "{name}: {value}");
+    }
+}
+
+#[test]
+fn parts_of_env_are_secrets_where_they_can_be() {
+    for (value, expected) in [
+        ("Bearer abc", vec!["Bearer abc", "abc"]),
+        ("${env:HOME}/notes", vec!["/home/somebody/notes"]),
+        (
+            "u:${env:SET_TOKEN}@h",
+            vec!["from-environment", "u:from-environment@h"],
+        ),
+        (
+            r"-----BEGIN KEY-----\nfirst-line-of-key\n  second-line-of-key\nTg==\n-----END KEY-----",
+            vec![
+                "-----BEGIN KEY-----\nfirst-line-of-key\n  second-line-of-key\nTg==\n-----END KEY-----",
+                "first-line-of-key",
+                "second-line-of-key",
+            ],
+        ),
+    ] {
+        let entry = format!(r#"{{"command": "x", "env": {{"A": "{value}"}}}}"#);
+        assert_eq!(struck_out(&entry), expected, "{value}");
+    }
 }

@@ -11,8 +11,8 @@ use activity::{
     Activity, Durability, End, Outcome, Payloads, RecordType, Redactor, RedactorError,
     RetentionPolicy, Settings, Source, Start,
 };
-use config::{Config, ConfigChange, ResolvedTransport, Secret};
-use policy::ServerName;
+use config::{Config, ConfigChange, Secret};
+use policy::{Code, ServerName};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -97,13 +97,12 @@ pub fn read_activity(data_dir: &Path, config: &Config) -> Result<Activity, Chron
 /// What the config says about recording, with every secret it holds to be struck out.
 fn settings(config: &Config) -> Result<Settings, RedactorError> {
     let environment = |name: &str| std::env::var(name).ok();
-    let transports = config.mcp_servers.iter();
-    let resolved: Vec<_> = transports
-        .filter_map(|server| server.resolve(&environment).ok())
+    let servers = config.mcp_servers.iter();
+    let values: Vec<Secret> = servers
+        .flat_map(|server| server.secrets(&environment))
         .collect();
-    let secrets = resolved
+    let secrets = values
         .iter()
-        .flat_map(ResolvedTransport::secrets)
         .chain(config.api_key.as_ref())
         .map(Secret::expose);
     Ok(Settings {
@@ -126,7 +125,8 @@ fn retention(config: &Config) -> RetentionPolicy {
     }
 }
 
-/// Forgets what is past its time, now and then, for as long as it is let run.
+/// Forgets what is past its time, now and then and when that time is changed, for as long as it is
+/// let run.
 pub(crate) async fn prune_regularly(engine: Arc<Engine>) {
     loop {
         match engine.activity().prune(retention(&engine.config())).await {
@@ -140,7 +140,8 @@ pub(crate) async fn prune_regularly(engine: Arc<Engine>) {
             Ok(_) => {}
             Err(error) => tracing::error!(%error, "activity could not be pruned"),
         }
-        tokio::time::sleep(PRUNE_EVERY).await;
+        // Whoever keeps less from now on waits for it, so this is soon enough either way.
+        let _ = tokio::time::timeout(PRUNE_EVERY, engine.recording_changed()).await;
     }
 }
 
@@ -157,24 +158,19 @@ pub(crate) async fn record_server_changes(engine: Arc<Engine>) {
             // Every start passes through connecting; where it leads is what matters.
             if before != Some(*state) && *state != "connecting" {
                 let change = json!({"state": state, "before": before, "error": error});
-                record(
-                    engine.activity(),
-                    RecordType::ServerChange,
-                    Some(server.as_str()),
-                    &change,
-                )
-                .await;
+                let outcome = match error {
+                    None => Outcome::Success,
+                    Some(message) => Outcome::Error {
+                        code: Code::ServerUnavailable.as_str(),
+                        message,
+                    },
+                };
+                record_server(engine.activity(), server, &change, outcome).await;
             }
         }
         for server in known.keys().filter(|server| !now.contains_key(*server)) {
             let change = json!({"state": "removed"});
-            record(
-                engine.activity(),
-                RecordType::ServerChange,
-                Some(server.as_str()),
-                &change,
-            )
-            .await;
+            record_server(engine.activity(), server, &change, Outcome::Success).await;
         }
         known = now;
         if changes.changed().await.is_err() {
@@ -217,29 +213,39 @@ pub(crate) async fn record_config_change(activity: &Activity, old: &Config, new:
         "auth_changed": change.auth_changed,
         "activity_changed": change.activity_changed,
     });
-    record(activity, RecordType::ConfigChange, None, &change).await;
+    let start = Start::new(RecordType::ConfigChange, Source::Api);
+    record(activity, start, &change, Outcome::Success).await;
 }
 
 /// Records that the daemon started or stops.
 pub(crate) async fn record_system(activity: &Activity, event: &'static str) {
     let version = env!("CARGO_PKG_VERSION");
     let change = json!({"event": event, "version": version, "pid": std::process::id()});
-    record(activity, RecordType::System, None, &change).await;
+    let start = Start::new(RecordType::System, Source::Api);
+    record(activity, start, &change, Outcome::Success).await;
 }
 
-async fn record(
+async fn record_server(
     activity: &Activity,
-    record_type: RecordType,
-    server: Option<&str>,
+    server: &ServerName,
     change: &Value,
+    outcome: Outcome<'_>,
 ) {
-    let change = change.to_string();
     let start = Start {
-        server_name: server,
-        arguments: Some(&change),
-        ..Start::new(record_type, Source::Api)
+        server_name: Some(server.as_str()),
+        ..Start::new(RecordType::ServerChange, Source::Api)
     };
-    let end = End::new(Outcome::Success, Duration::ZERO);
+    record(activity, start, change, outcome).await;
+}
+
+async fn record(activity: &Activity, start: Start<'_>, change: &Value, outcome: Outcome<'_>) {
+    let change = change.to_string();
+    let record_type = start.record_type;
+    let start = Start {
+        arguments: Some(&change),
+        ..start
+    };
+    let end = End::new(outcome, Duration::ZERO);
     if let Err(error) = activity.record(start, end, Durability::Written).await {
         tracing::error!(%error, record_type = %record_type, "a change is not recorded");
     }

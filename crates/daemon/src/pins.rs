@@ -2,8 +2,9 @@
 //! it finds the old pins or the new ones.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use catalog::ServerPins;
@@ -153,7 +154,7 @@ impl PinFiles {
             let text = text?;
             make_private(directory)?;
             let new = path.with_extension("new");
-            let mut file = File::create(&new)?;
+            let mut file = create_private(&new)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             fs::rename(&new, &path)?;
@@ -202,8 +203,20 @@ fn files_in(directory: &Path) -> Result<Vec<PathBuf>, PinsError> {
     Ok(files)
 }
 
+/// An empty file for its owner alone, also where an unfinished one was left behind.
+fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
 fn make_private(directory: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -233,6 +246,21 @@ mod tests {
         let pins = Pins::open(folder.path()).unwrap();
         assert!(pins.servers[&"notes".parse::<ServerName>().unwrap()].quarantined);
         assert!(pins.lost.is_empty());
+    }
+
+    #[test]
+    fn pins_are_for_their_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join(DIRECTORY);
+        make_private(&directory).unwrap();
+        // What an earlier attempt left behind is not better known than what takes its place.
+        let unfinished = directory.join("notes.new");
+        fs::write(&unfinished, "").unwrap();
+        fs::set_permissions(&unfinished, Permissions::from_mode(0o644)).unwrap();
+        let path = written(folder.path());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&directory), 0o700);
+        assert_eq!(mode(&path), 0o600);
     }
 
     #[test]

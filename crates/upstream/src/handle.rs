@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use config::{ResolvedTransport, ServerConfig};
+use config::ServerConfig;
 use mcp::client::{Era, RequestError};
 use mcp::{ErrorObject, LogLevel, RawValue};
 use policy::{ServerName, ToolName};
@@ -123,9 +123,8 @@ impl Upstream {
             .log_dir
             .as_ref()
             .map(|directory| directory.join(format!("server-{}.log", server.name)));
-        let resolved = server.resolve(&surroundings.environment).ok();
-        let secrets = resolved.iter().flat_map(ResolvedTransport::secrets);
-        let log = StderrLog::new(log_path.as_deref(), awake, secrets);
+        let secrets = server.secrets(&surroundings.environment);
+        let log = StderrLog::new(log_path.as_deref(), awake, &secrets);
         let limits = Arc::new(ArcSwap::from_pointee(Limits::of(&server)));
         let connector = Connector {
             server: server.clone(),

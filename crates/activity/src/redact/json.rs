@@ -170,6 +170,19 @@ mod tests {
     }
 
     #[test]
+    fn secrets_are_found_however_json_inside_a_string_is_written() {
+        let redactor = Redactor::new(["pä/ss😀wort"]).unwrap();
+        for written in [
+            r#"["{\"k\":\"pä/ss😀wort\"}"]"#,
+            r#"["{\"k\":\"pä\\/ss😀wort\"}"]"#,
+            r#"["{\"k\":\"p\\u00e4/ss\\ud83d\\ude00wort\"}"]"#,
+            r#"["{\"k\":\"p\\u00E4\\/ss\\uD83D\\uDE00wort\"}"]"#,
+        ] {
+            assert_eq!(redactor.json(written), r#"["{\"k\":\"[REDACTED]\"}"]"#);
+        }
+    }
+
+    #[test]
     fn numbers_become_strings() {
         assert_eq!(
             json(r#"{"pin":-12345678.5, "b":[1]}"#),

@@ -3,6 +3,7 @@
 use clap::{ArgGroup, Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
+use super::number::number;
 use crate::completion;
 
 const ADD_EXAMPLES: &str = "\
@@ -36,7 +37,7 @@ pub(crate) enum UpstreamCommand {
         #[command(flatten)]
         server: ServerSelection,
         /// How many lines, 1 to 500
-        #[arg(short = 'n', long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=500))]
+        #[arg(short = 'n', long, default_value_t = 100, value_parser = number::<u16>(1, Some(500)))]
         lines: u16,
         /// Go on as more is written, until Ctrl-C
         #[arg(short, long)]

@@ -2,6 +2,7 @@
 
 mod export;
 mod list;
+mod row;
 mod show;
 mod simulate;
 mod summary;
@@ -13,7 +14,7 @@ use url::form_urlencoded;
 
 use crate::api::{Api, Needs};
 use crate::args::{ActivityCommand, ActivityFilter};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 
 pub(crate) async fn run(
@@ -24,6 +25,7 @@ pub(crate) async fn run(
     if let ActivityCommand::Watch { filter } = &command {
         return watch::run(settings, filter, printer).await;
     }
+    check(&command, printer)?;
     let api = Api::reach(settings, Needs::Log).await?;
     let outcome = match &command {
         ActivityCommand::List {
@@ -50,7 +52,7 @@ pub(crate) async fn run(
         } => {
             let what = export::What {
                 filter,
-                format,
+                format: export::format(format.as_deref(), printer)?,
                 include_bodies: *include_bodies,
                 limit: *limit,
             };
@@ -65,6 +67,21 @@ pub(crate) async fn run(
     };
     api.close().await;
     outcome
+}
+
+/// Refuses what makes no sense, before anything is opened for it.
+fn check(command: &ActivityCommand, printer: &Printer) -> Result<(), Failure> {
+    match command {
+        ActivityCommand::Show { id } if id.is_empty() => {
+            Err(Failure::new(Exit::Usage, "an id is needed")
+                .why("the one that was given is empty")
+                .advice("take one that `mcpproxy activity list` shows"))
+        }
+        ActivityCommand::Export { format, .. } => {
+            export::format(format.as_deref(), printer).map(|_| ())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A query string with what is given; empty if nothing is.

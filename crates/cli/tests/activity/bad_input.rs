@@ -99,7 +99,8 @@ async fn a_wrong_filter_value_is_400_with_the_allowed_ones() {
 async fn the_other_routes_are_as_strict() {
     let proxy = Proxy::start().await;
     let hash = "ab".repeat(31);
-    let cases: [(&str, &[&str]); 9] = [
+    let cases: [(&str, &[&str]); 10] = [
+        ("/activity/export?limit=0", &["limit", "from 1"]),
         ("/activity/summary?period=1y", &["1h", "24h", "7d", "30d"]),
         (
             "/activity/summary?group_by=colour",
@@ -178,7 +179,16 @@ async fn on_the_command_line_a_wrong_value_is_bad_usage() {
             assert!(output.stderr.contains(word), "{option}: {}", output.stderr);
         }
     }
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 15] = [
+        (&["list", "--limit", "bogus"], "from 1 to 100"),
+        (&["list", "--limit", "-1"], "from 1 to 100"),
+        (&["list", "--offset", "bogus"], "from 0 to 10000000"),
+        (&["export", "--limit", "0"], "from 1 up"),
+        (&["export", "-o", "yaml"], "json, jsonl or csv"),
+        (&["export", "-o", "table"], "json, jsonl or csv"),
+        (&["export", "-o", "json", "--format", "csv"], "contradict"),
+        (&["export", "-o", "json", "--format", "jsonl"], "contradict"),
+        (&["show", ""], "an id is needed"),
         (&["list", "--colour", "red"], "--colour"),
         (&["summary", "--period", "1y"], "24h"),
         (&["summary", "--by", "colour"], "client"),
@@ -214,6 +224,27 @@ async fn an_export_that_cannot_be_written_ends_with_1_and_says_why() {
         .await;
     output.ended_with(1);
     assert!(output.stderr.contains("/dev/full"), "{}", output.stderr);
+}
+
+/// Names of tools may have colons, so this cannot be a mistake for certain.
+#[tokio::test]
+async fn a_tool_with_its_server_is_answered_with_the_right_spelling() {
+    let proxy = Proxy::start().await;
+    proxy.calls(1).await;
+    for format in ["table", "json"] {
+        let list = ["activity", "list", "--tool", "up:look", "-o", format];
+        let output = proxy.daemon.home.cli(list).await;
+        let hint = "--server up --tool look";
+        assert!(
+            output.succeeded().stderr.contains(hint),
+            "{}",
+            output.stderr
+        );
+    }
+    let list = ["activity", "list", "--server", "up", "--tool", "look"];
+    let output = proxy.daemon.home.cli(list).await;
+    assert!(!output.succeeded().stderr.contains("hint"));
+    assert!(output.stdout.contains("look"), "{}", output.stdout);
 }
 
 #[tokio::test]

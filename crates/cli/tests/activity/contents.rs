@@ -336,3 +336,79 @@ async fn the_lanes_add_up_in_the_summary() {
 fn calls_of(tool: &Value) -> u64 {
     tool["calls"].as_u64().unwrap()
 }
+
+#[tokio::test]
+async fn a_call_of_a_tool_that_is_not_there_is_recorded() {
+    let proxy = Proxy::start().await;
+    let session = proxy.daemon.session_with(&["up:look"]).await;
+    session
+        .call("call_tool", &WRITE.call(&json!({"n": 1})))
+        .await;
+    let record = only(proxy.list("?status=blocked").await);
+    let expected = json!({
+        "type": "tool_call",
+        "source": "mcp",
+        "server_name": "up",
+        "tool_name": "save",
+        "arguments": {"n": 1},
+        "error_code": "UNKNOWN_TOOL",
+    });
+    for (member, value) in expected.as_object().unwrap() {
+        assert_eq!(&record[member], value, "{member}");
+    }
+    assert_eq!(
+        record["metadata"]["intent"],
+        json!({"operation_type": "write"})
+    );
+    assert_eq!(record["metadata"]["tool_variant"], Value::Null);
+    let message = record["error_message"].as_str().unwrap();
+    assert!(message.contains("call_tool_write"), "{message}");
+
+    let params = json!({"name": "upstream_servers", "arguments": {"n": 2}});
+    let answer = session.request("tools/call", &params.to_string()).await;
+    assert!(answer.result.is_err());
+    let record = only(proxy.list("?tool=upstream_servers").await);
+    assert_eq!(record["status"], "blocked");
+    assert_eq!(record["error_code"], "UNKNOWN_TOOL");
+    assert_eq!(record["arguments"], json!({"n": 2}));
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_an_error() {
+    let home = crate::support::home();
+    let servers = json!({"gone": {"command": "no-such-program"}});
+    let daemon = testkit::TestDaemon::with_servers(home, servers).await;
+    let record = testkit::wait_for("the failure is recorded", testkit::DEADLINE, async || {
+        let (_, answer) = crate::support::rest(&daemon, "/activity?status=error").await;
+        answer["data"]["activities"].get(0).cloned()
+    })
+    .await;
+    assert_eq!(record["type"], "server_change", "{record}");
+    assert_eq!(record["server_name"], "gone");
+    assert_eq!(record["error_code"], "SERVER_UNAVAILABLE");
+    assert_eq!(record["error_message"], record["arguments"]["error"]);
+    let list = ["activity", "list", "--status", "error"];
+    let listed = daemon.home.cli(list).await;
+    let state = record["arguments"]["state"].as_str().unwrap();
+    let shown = format!("{state} (server_change)");
+    assert!(
+        listed.succeeded().stdout.contains(&shown),
+        "{}",
+        listed.stdout
+    );
+}
+
+#[tokio::test]
+async fn keeping_less_applies_at_once() {
+    let proxy = Proxy::start().await;
+    proxy.calls(4).await;
+    assert!(proxy.data("/activity").await["total"].as_u64().unwrap() >= 12);
+    let config = std::fs::read(proxy.daemon.home.config_file()).unwrap();
+    let mut config: Value = serde_json::from_slice(&config).unwrap();
+    config["activity"] = json!({"max_records": 5});
+    proxy.daemon.reconfigure(config);
+    testkit::wait_until("the rest is forgotten", testkit::DEADLINE, async || {
+        proxy.data("/activity").await["total"] == 5
+    })
+    .await;
+}

@@ -9,6 +9,7 @@ mod contents;
 mod damage;
 #[cfg(test)]
 mod events;
+mod export;
 #[cfg(test)]
 mod full_disk;
 #[cfg(test)]

@@ -12,6 +12,10 @@ use crate::wire::Events;
 
 const IN_ENVIRONMENT: &str = "canary-env-7f3a9c21";
 const IN_HEADER: &str = "canary-header-b84d11e0";
+/// Never alone in the config: behind a scheme, in a line, beside a variable that is not set.
+const BEHIND_SCHEME: &str = "canary-scheme-90be77d3";
+const IN_LINE: &str = "canary-line-3c55ef08";
+const BESIDE_UNSET: &str = "canary-beside-6d1204fb";
 
 /// Put together here, so that no scanner takes this file for a leak.
 fn shapes() -> Vec<String> {
@@ -28,7 +32,16 @@ fn shapes() -> Vec<String> {
 /// What must not be found anywhere.
 fn canaries() -> Vec<String> {
     let mut canaries = shapes();
-    canaries.extend([IN_ENVIRONMENT.to_owned(), IN_HEADER.to_owned()]);
+    canaries.extend(
+        [
+            IN_ENVIRONMENT,
+            IN_HEADER,
+            BEHIND_SCHEME,
+            IN_LINE,
+            BESIDE_UNSET,
+        ]
+        .map(ToOwned::to_owned),
+    );
     canaries
 }
 
@@ -42,10 +55,13 @@ async fn start() -> (Proxy, HttpUpstream) {
     let remote = HttpUpstream::start(home.path(), "remote", script).await;
     let mut remote_config = remote.config();
     remote_config["headers"] =
-        json!({"Authorization": format!("Token {IN_HEADER}"), "X-Key": IN_HEADER});
+        json!({"Authorization": format!("Custom {BEHIND_SCHEME}"), "X-Key": IN_HEADER});
+    let lines = format!("first line\n{IN_LINE}\nlast line");
     let servers = json!({
-        "up": upstream.config_with(&json!({"env": {"API_TOKEN": IN_ENVIRONMENT}})),
+        "up": upstream.config_with(&json!({"env": {"API_TOKEN": IN_ENVIRONMENT, "LINES": lines}})),
         "remote": remote_config,
+        // Its secrets are secrets although it cannot be started.
+        "half": {"command": "nothing", "env": {"A": BESIDE_UNSET, "B": "${env:MCPPROXY_UNSET}"}},
     });
     let record = upstream.record();
     let daemon = TestDaemon::with_servers(home, servers).await;

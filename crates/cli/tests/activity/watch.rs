@@ -65,9 +65,13 @@ impl Watch {
         }
     }
 
-    async fn interrupt(mut self) {
+    fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id().unwrap()).unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    }
+
+    async fn interrupt(mut self) {
+        self.signal(Signal::INT);
         let status = timeout(DEADLINE, self.child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(0), "{status}");
     }
@@ -129,4 +133,72 @@ async fn it_comes_back_with_the_daemon_and_misses_nothing() {
     );
     watch.line_with(r#""status":"success""#).await;
     watch.interrupt().await;
+}
+
+/// The daemon is killed before the watch has seen anything, and something happens before it finds
+/// the next one.
+#[tokio::test]
+async fn what_happens_before_its_first_event_is_not_missed_either() {
+    let proxy = Proxy::start().await;
+    proxy.calls(1).await;
+    let mut watch = Watch::begin(&proxy.daemon.home, &["--type", "tool_call", "-o", "jsonl"]).await;
+    watch.signal(Signal::STOP);
+    let config = std::fs::read(proxy.daemon.home.config_file()).unwrap();
+    let config: Value = serde_json::from_slice(&config).unwrap();
+    let home = proxy.daemon.killed().await;
+    let daemon = TestDaemon::start(home, config).await;
+    let proxy = Proxy { daemon, ..proxy };
+    let mut client = proxy.client().await;
+    client.succeed(WRITE, &json!({"n": "meanwhile"})).await;
+    watch.signal(Signal::CONT);
+    watch.note("the daemon is back").await;
+    let started: Value = serde_json::from_str(&watch.line().await).unwrap();
+    assert_eq!(started["arguments"]["n"], "meanwhile", "{started}");
+    watch.interrupt().await;
+}
+
+#[tokio::test]
+async fn a_table_has_one_header_and_a_line_for_each_record() {
+    let proxy = Proxy::start().await;
+    let mut watch = Watch::begin(&proxy.daemon.home, &["--type", "tool_call"]).await;
+    let mut client = proxy.client().await;
+    for lane in LANES {
+        client.succeed(lane, &json!({})).await;
+    }
+    let header = watch.line().await;
+    let begins: Vec<usize> = ["ID", "TIME", "SERVER", "TOOL", "INTENT", "STATUS"]
+        .iter()
+        .map(|title| header.find(title).unwrap_or_else(|| panic!("{header}")))
+        .collect();
+    for lane in LANES {
+        for status in ["pending", "success"] {
+            let row = watch.line().await;
+            let cells: Vec<&str> = begins.iter().map(|begin| &row[*begin..]).collect();
+            assert_eq!(cells[0].find(' '), Some(26), "{row}");
+            let time = cells[1].as_bytes();
+            assert_eq!((time[2], time[5], time[8]), (b':', b':', b' '), "{row}");
+            let word = format!(" {}", lane.operation_type);
+            for (cell, text) in [
+                (cells[2], "up "),
+                (cells[3], lane.tool),
+                (&cells[4][1..], word.as_str()),
+                (cells[5], status),
+            ] {
+                assert!(cell.starts_with(text), "{text} in {row}");
+            }
+        }
+    }
+    watch.interrupt().await;
+}
+
+#[tokio::test]
+async fn a_watch_is_from_now_on() {
+    let proxy = Proxy::start().await;
+    for option in ["--since=1h", "--until=2030-01-01T00:00:00Z"] {
+        let output = proxy.daemon.home.cli(["activity", "watch", option]).await;
+        output.ended_with(2);
+        for word in ["--since", "--until", "activity list"] {
+            assert!(output.stderr.contains(word), "{}", output.stderr);
+        }
+    }
 }

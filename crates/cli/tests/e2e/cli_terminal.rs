@@ -174,3 +174,42 @@ async fn progress_is_for_terminals() {
         piped.stderr
     );
 }
+
+#[tokio::test]
+async fn ids_are_whole_and_rows_are_lines_however_narrow_the_terminal() {
+    let home = home_with_tools();
+    for (lane, tool) in [
+        ("tool-read", "up:look"),
+        ("tool-write", "up:change"),
+        ("tool-destructive", "up:destroy"),
+        ("tool-read", "up:destroy"),
+        (
+            "tool-read",
+            "a-server-with-a-long-name:and_a_tool_with_a_longer_one",
+        ),
+    ] {
+        home.cli(["call", lane, tool]).await;
+    }
+    let listed = home.cli(["activity", "list", "-o", "json"]).await.json();
+    let records = listed["activities"].as_array().unwrap();
+    let ids: Vec<_> = records
+        .iter()
+        .map(|record| record["id"].as_str().unwrap())
+        .collect();
+    for columns in [40, 80, 120, 200] {
+        let list = ["activity", "list", "--quiet"];
+        let (shown, code) = on_terminal_of(columns, &home, &list, &[], "").await;
+        assert_eq!(code, 0, "{shown}");
+        let shown = plain(&shown);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines.len(), 1 + ids.len(), "{shown}");
+        for (line, id) in lines[1..].iter().zip(&ids) {
+            assert!(line.starts_with(id), "{line}");
+        }
+        for line in &lines {
+            assert!(line.chars().count() <= usize::from(columns), "{line:?}");
+        }
+        assert_eq!(lines[0].contains("DURATION"), columns >= 120, "{shown}");
+        assert!(lines[0].contains("TOOL"), "{shown}");
+    }
+}

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde_json::json;
 use testkit::{TestDaemon, http_client};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::support::home;
 
@@ -50,6 +52,9 @@ async fn a_foreign_origin_is_refused_on_every_route() {
         "https://evil.example",
         "http://localhost.evil.example",
         "null",
+        // Another program on this machine.
+        "http://127.0.0.1:9999",
+        "http://localhost",
     ];
     for origin in origins {
         for path in ROUTES {
@@ -73,11 +78,58 @@ async fn this_machine_is_let_in_by_every_name() {
             200,
             "{host}"
         );
-        let origin = format!("http://{host}");
+        let request = http_client().get(daemon.url("/healthz"));
+        let request = request
+            .header("host", &host)
+            .header("origin", format!("http://{host}"));
+        assert_eq!(request.send().await.unwrap().status(), 200, "{host}");
+    }
+}
+
+/// The status of the answer to a request as it is written here.
+async fn raw_status(daemon: &TestDaemon, head: &str) -> String {
+    let mut stream = TcpStream::connect(daemon.address()).await.unwrap();
+    let request = format!("{head}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer[..answer.len().min(12)].to_owned()
+}
+
+#[tokio::test]
+async fn neither_a_second_header_nor_a_whole_address_gets_past() {
+    let daemon = daemon().await;
+    let ours = daemon.address().to_owned();
+    let origin = format!("Origin: http://{ours}");
+    for (head, expected) in [
+        (format!("GET /healthz HTTP/1.1\r\nHost: {ours}"), "200"),
+        (
+            format!("GET /healthz HTTP/1.1\r\nHost: {ours}\r\n{origin}"),
+            "200",
+        ),
+        (
+            format!("GET http://{ours}/healthz HTTP/1.1\r\nHost: {ours}"),
+            "200",
+        ),
+        (
+            format!("GET http://evil.example/healthz HTTP/1.1\r\nHost: {ours}"),
+            "403",
+        ),
+        (
+            format!("GET /healthz HTTP/1.1\r\nHost: {ours}\r\nHost: evil.example"),
+            "403",
+        ),
+        (
+            format!(
+                "GET /healthz HTTP/1.1\r\nHost: {ours}\r\n{origin}\r\nOrigin: http://evil.example"
+            ),
+            "403",
+        ),
+    ] {
         assert_eq!(
-            status(&daemon, "/healthz", ("origin", &origin)).await,
-            200,
-            "{origin}"
+            raw_status(&daemon, &head).await,
+            format!("HTTP/1.1 {expected}"),
+            "{head}"
         );
     }
 }

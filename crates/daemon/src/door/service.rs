@@ -78,11 +78,26 @@ impl AgentDoor {
             RETRIEVE_TOOLS => self.retrieve_tools(params.arguments),
             DESCRIBE_TOOL => self.describe_tool(params.arguments),
             READ_CACHE => self.read_cache(params.arguments, &context),
-            "call_tool" => refused(&Refusal::new(Code::UnknownTool, CALL_TOOL_IS_GONE)),
-            other => Err(ErrorObject::invalid_params(format!(
-                "Unknown tool: {other}. Tools of upstream servers are found with retrieve_tools \
-                 and run with call_tool_read, call_tool_write or call_tool_destructive."
-            ))),
+            "call_tool" => {
+                let call = CallRequest::without_lane(params.arguments);
+                let refusal = Refusal::new(Code::UnknownTool, CALL_TOOL_IS_GONE);
+                self.engine
+                    .refused(&call, &caller(&context), &refusal)
+                    .await;
+                refused(&refusal)
+            }
+            other => {
+                let message = format!(
+                    "Unknown tool: {other}. Tools of upstream servers are found with retrieve_tools \
+                     and run with call_tool_read, call_tool_write or call_tool_destructive."
+                );
+                let call = CallRequest::unknown(other.to_owned(), params.arguments);
+                let refusal = Refusal::new(Code::UnknownTool, message);
+                self.engine
+                    .refused(&call, &caller(&context), &refusal)
+                    .await;
+                Err(ErrorObject::invalid_params(refusal.message))
+            }
         }
     }
 

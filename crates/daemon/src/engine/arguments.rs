@@ -98,6 +98,29 @@ impl CallRequest {
         }
     }
 
+    /// A call of a tool that the door does not have, for the log.
+    pub(crate) fn unknown(name: String, arguments: Option<&RawValue>) -> Self {
+        let arguments = arguments.filter(|raw| raw.get() != "null");
+        Self {
+            variant: None,
+            name,
+            arguments: arguments.map(ToOwned::to_owned),
+            intent: None,
+            meta: None,
+            params: None,
+            bytes: arguments.map_or(0, |raw| raw.get().len()),
+            fault: None,
+        }
+    }
+
+    /// A call of `call_tool`, which had no lanes and took otherwise what the variants take.
+    pub(crate) fn without_lane(arguments: Option<&RawValue>) -> Self {
+        Self {
+            variant: None,
+            ..Self::parse(ToolVariant::Read, arguments)
+        }
+    }
+
     /// The tool that is meant, if the request is acceptable as far as it can be told without
     /// looking at the tool.
     pub(super) fn tool(&self) -> Result<ToolId, Refusal> {

@@ -1,7 +1,7 @@
 //! The one path of a call: locate, decide, record, send, record.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use catalog::ToolDefinition;
 use mcp::{ErrorObject, RawValue};
@@ -108,6 +108,12 @@ impl Engine {
             self.record_end(record, &answer, started.elapsed()).await;
         }
         answer.map_err(|refusal| Failed { refusal, error })
+    }
+
+    /// Records a call that its door has refused already.
+    pub(crate) async fn refused(&self, request: &CallRequest, caller: &Caller, refusal: &Refusal) {
+        let entry = log_entry(request, caller, None, request.variant);
+        self.record_refusal(entry, refusal, Duration::ZERO).await;
     }
 
     async fn admit(&self, request: &CallRequest) -> Result<Admitted, Rejected> {

@@ -24,6 +24,7 @@ use arc_swap::ArcSwap;
 use catalog::Snapshot;
 use catalog_keeper::CatalogKeeper;
 use config::Config;
+use tokio::sync::Notify;
 use upstream::{Fleet, Surroundings, Upstream};
 
 use crate::pins::Pins;
@@ -45,6 +46,7 @@ pub struct Engine {
     fleet: Fleet,
     catalog: CatalogKeeper,
     activity: Activity,
+    recording_changed: Notify,
 }
 
 // === impl Engine ===
@@ -62,6 +64,7 @@ impl Engine {
             fleet: Fleet::new(surroundings),
             catalog: CatalogKeeper::new(pins),
             activity,
+            recording_changed: Notify::new(),
         });
         tokio::spawn(catalog_keeper::follow_fleet(Arc::downgrade(&engine)));
         engine.fleet.apply(&config.mcp_servers).await;
@@ -70,7 +73,10 @@ impl Engine {
 
     /// Takes over a changed config. Only what the change touches is touched.
     pub async fn apply(&self, config: Arc<Config>) {
-        self.config.store(Arc::clone(&config));
+        let old = self.config.swap(Arc::clone(&config));
+        if old.activity != config.activity {
+            self.recording_changed.notify_one();
+        }
         self.fleet.apply(&config.mcp_servers).await;
     }
 
@@ -82,6 +88,12 @@ impl Engine {
 
     pub fn config(&self) -> Arc<Config> {
         self.config.load_full()
+    }
+
+    /// Waits until the config says something else about the activity log. For one who waits: it
+    /// also returns for a change that came since it last did.
+    pub(crate) async fn recording_changed(&self) {
+        self.recording_changed.notified().await;
     }
 
     /// All tools that are known now.

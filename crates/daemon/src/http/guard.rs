@@ -1,17 +1,20 @@
 //! Host and Origin, checked before anything else on every route.
 //!
 //! A page in a browser can make requests to loopback addresses. DNS rebinding makes it send a
-//! foreign Host, a plain cross-site request a foreign Origin; both are turned away here.
+//! foreign Host, a plain cross-site request a foreign Origin; both are turned away here. Another
+//! program on this machine that serves pages, on another port, is as foreign as any other site.
 
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::auth::Transport;
 use crate::rest::ApiError;
+
+const HTTP_PORT: u16 = 80;
 
 /// The names this daemon goes by.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +25,17 @@ pub(super) struct Guard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Foreign {
     Host,
+    /// More than one, of which different readers might take different ones.
+    Hosts,
     Origin,
+    Origins,
+}
+
+/// Host and port of a request or an origin. Without a port it is that of http.
+#[derive(Debug, Clone, Copy)]
+struct Authority<'a> {
+    host: &'a str,
+    port: u16,
 }
 
 impl Guard {
@@ -32,26 +45,29 @@ impl Guard {
         }
     }
 
+    /// Any port passes in a Host, because ports are forwarded. An origin, however, is another one
+    /// with another port: whatever runs there is not us.
     fn check(self, uri: &Uri, headers: &HeaderMap) -> Result<(), Foreign> {
-        let host = match headers.get(header::HOST) {
-            Some(value) => value.to_str().map_err(|_| Foreign::Host)?,
-            None => uri
-                .authority()
-                .map(http::uri::Authority::as_str)
-                .ok_or(Foreign::Host)?,
-        };
-        if !self.is_ours(host_name(host)) {
-            return Err(Foreign::Host);
+        let in_header = only(headers, &header::HOST, Foreign::Host, Foreign::Hosts)?;
+        let in_target = uri.authority().map(http::uri::Authority::as_str);
+        for host in [in_header, in_target].into_iter().flatten() {
+            let host = Authority::parse(host).ok_or(Foreign::Host)?;
+            if !self.is_ours(host.host) {
+                return Err(Foreign::Host);
+            }
         }
-        let Some(origin) = headers.get(header::ORIGIN) else {
+        // What the target says counts more, as it does for every server.
+        let host = in_target.or(in_header).and_then(Authority::parse);
+        let host = host.ok_or(Foreign::Host)?;
+        let origin = only(headers, &header::ORIGIN, Foreign::Origin, Foreign::Origins)?;
+        let Some(origin) = origin else {
             return Ok(());
         };
-        let origin = origin.to_str().map_err(|_| Foreign::Origin)?;
-        let host = origin
+        let is_same = origin
             .strip_prefix("http://")
-            .or_else(|| origin.strip_prefix("https://"))
-            .ok_or(Foreign::Origin)?;
-        if self.is_ours(host_name(host)) {
+            .and_then(Authority::parse)
+            .is_some_and(|origin| origin.is(host));
+        if is_same {
             Ok(())
         } else {
             Err(Foreign::Origin)
@@ -71,16 +87,40 @@ impl Guard {
     }
 }
 
-/// The host of `host:port`, with the brackets of an IPv6 address.
-fn host_name(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
+impl<'a> Authority<'a> {
+    /// Reads `host:port` or `host`; an IPv6 address keeps its brackets.
+    fn parse(text: &'a str) -> Option<Self> {
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) if !text.ends_with(']') => (host, port.parse().ok()?),
+            _ => (text, HTTP_PORT),
+        };
+        Some(Self { host, port })
+    }
+
+    fn is(self, other: Self) -> bool {
+        self.host.eq_ignore_ascii_case(other.host) && self.port == other.port
     }
 }
 
-/// Lets a request pass whose Host and Origin are this daemon's own. Nothing a browser does reaches
-/// the Unix socket.
+/// The value of a header that may be given once at most.
+fn only<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+    unreadable: Foreign,
+    several: Foreign,
+) -> Result<Option<&'a str>, Foreign> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next();
+    if values.next().is_some() {
+        return Err(several);
+    }
+    value
+        .map(|value| value.to_str().map_err(|_| unreadable))
+        .transpose()
+}
+
+/// Lets a request pass whose Host is this daemon's own and whose Origin, if it has one, is the same.
+/// Nothing a browser does reaches the Unix socket.
 pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     if request.extensions().get::<Transport>() == Some(&Transport::Socket) {
         return next.run(request).await;
@@ -89,15 +129,30 @@ pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Ne
         Ok(()) => return next.run(request).await,
         Err(foreign) => foreign,
     };
-    let (code, message) = match foreign {
-        Foreign::Host => ("FOREIGN_HOST", "the Host header does not name this daemon"),
+    let (code, message, hint) = match foreign {
+        Foreign::Host => (
+            "FOREIGN_HOST",
+            "the Host does not name this daemon",
+            "use http://127.0.0.1 or http://localhost with the daemon's port",
+        ),
+        Foreign::Hosts => (
+            "FOREIGN_HOST",
+            "the request has more than one Host header",
+            "send one",
+        ),
         Foreign::Origin => (
             "FOREIGN_ORIGIN",
-            "requests from pages of other origins are refused",
+            "requests from pages of other origins than http:// with the request's own Host are refused",
+            "send no Origin; only browsers need one",
+        ),
+        Foreign::Origins => (
+            "FOREIGN_ORIGIN",
+            "the request has more than one Origin header",
+            "send none; only browsers need one",
         ),
     };
     ApiError::new(StatusCode::FORBIDDEN, code, message)
-        .hint("use http://127.0.0.1 or http://localhost with the daemon's port")
+        .hint(hint)
         .into_response()
 }
 
@@ -105,14 +160,19 @@ pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Ne
 mod tests {
     use super::*;
 
-    fn check(host: &str, origin: Option<&str>) -> Result<(), Foreign> {
+    fn check_all(target: &str, given: &[(HeaderName, &str)]) -> Result<(), Foreign> {
         let mut headers = HeaderMap::new();
-        headers.insert(header::HOST, host.parse().unwrap());
-        if let Some(origin) = origin {
-            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        for (name, value) in given {
+            headers.append(name, value.parse().unwrap());
         }
         let guard = Guard::new("192.0.2.7:8080".parse().unwrap());
-        guard.check(&Uri::from_static("/mcp"), &headers)
+        guard.check(&target.parse().unwrap(), &headers)
+    }
+
+    fn check(host: &str, origin: Option<&str>) -> Result<(), Foreign> {
+        let mut given = vec![(header::HOST, host)];
+        given.extend(origin.map(|origin| (header::ORIGIN, origin)));
+        check_all("/mcp", &given)
     }
 
     #[test]
@@ -123,6 +183,7 @@ mod tests {
             "127.0.0.1:8080",
             "127.9.9.9",
             "[::1]:8080",
+            "[::1]",
             "192.0.2.7",
         ] {
             assert_eq!(check(host, None), Ok(()), "{host}");
@@ -132,6 +193,8 @@ mod tests {
                 "{host}"
             );
         }
+        assert_eq!(check("LocalHost", Some("http://localhost:80")), Ok(()));
+        assert_eq!(check("localhost:80", Some("http://localhost")), Ok(()));
     }
 
     #[test]
@@ -144,18 +207,29 @@ mod tests {
             "0.0.0.0",
             "192.0.2.8",
             "",
+            "localhost:",
             "localhost:80@evil.example",
         ] {
             assert_eq!(check(host, None), Err(Foreign::Host), "{host}");
         }
+    }
+
+    #[test]
+    fn an_origin_is_that_of_the_request_or_foreign() {
         for origin in [
             "http://evil.example",
             "null",
             "file://",
+            "",
             "https://localhost.evil.example",
+            "https://localhost:8080",
+            "http://localhost:9999",
+            "http://localhost",
+            "http://127.0.0.1:8080",
+            "http://localhost:8080/",
         ] {
             assert_eq!(
-                check("localhost", Some(origin)),
+                check("localhost:8080", Some(origin)),
                 Err(Foreign::Origin),
                 "{origin}"
             );
@@ -163,9 +237,35 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_any_host_is_refused() {
-        let guard = Guard::new("127.0.0.1:8080".parse().unwrap());
-        let answer = guard.check(&Uri::from_static("/mcp"), &HeaderMap::new());
-        assert_eq!(answer, Err(Foreign::Host));
+    fn one_of_several_is_not_chosen() {
+        let ours = (header::HOST, "localhost");
+        let origin = (header::ORIGIN, "http://localhost");
+        assert_eq!(
+            check_all("/", &[ours.clone(), ours.clone()]),
+            Err(Foreign::Hosts)
+        );
+        assert_eq!(
+            check_all("/", &[ours, origin.clone(), origin]),
+            Err(Foreign::Origins)
+        );
+    }
+
+    #[test]
+    fn the_authority_of_a_whole_address_is_a_host_too() {
+        let host = |name| [(header::HOST, name)];
+        assert_eq!(check_all("http://localhost:1/mcp", &[]), Ok(()));
+        assert_eq!(
+            check_all("http://localhost:1/mcp", &host("127.0.0.1")),
+            Ok(())
+        );
+        for (target, header) in [
+            ("http://evil.example/mcp", "localhost"),
+            ("http://localhost/mcp", "evil.example"),
+            ("http://user@localhost/mcp", "localhost"),
+        ] {
+            let answer = check_all(target, &host(header));
+            assert_eq!(answer, Err(Foreign::Host), "{target} {header}");
+        }
+        assert_eq!(check_all("/mcp", &[]), Err(Foreign::Host));
     }
 }

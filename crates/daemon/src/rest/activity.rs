@@ -243,9 +243,10 @@ fn parse_number(parameter: &'static str, value: &str) -> Result<u64, ApiError> {
     // Not up to what 64 bits hold: most languages read numbers with a sign.
     let number = value.parse::<i64>().ok();
     number
+        .filter(|number| *number > 0)
         .and_then(|number| u64::try_from(number).ok())
         .ok_or_else(|| {
-            let message = format!("invalid {parameter} '{value}'; use a whole number from 0");
+            let message = format!("invalid {parameter} '{value}'; use a whole number from 1 up");
             ApiError::new(StatusCode::BAD_REQUEST, "INVALID_FILTER", message)
         })
 }

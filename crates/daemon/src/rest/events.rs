@@ -1,8 +1,12 @@
 //! `/events`: what happens, as it happens, as server-sent events.
 //!
 //! Activity events carry the sequence of the hash chain as their id, so that a watcher that comes
-//! back with `Last-Event-ID` gets what it missed. The other events say that something changed and
-//! is worth looking at again; they have no id, because a later look shows all there is.
+//! back with `Last-Event-ID` gets what it missed. One that begins is first told the id of the last
+//! entry, in an event that has nothing else and that browsers therefore keep to themselves: without
+//! it, a watcher whose connection breaks before anything happens would not know its place.
+//!
+//! The other events say that something changed and is worth looking at again; they have no id,
+//! because a later look shows all there is.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -66,13 +70,28 @@ pub(super) async fn watch(
                 .hint("send the id of the last event as it was, or leave the header out")
         })
     });
+    let activity = state.engine.activity();
+    let (place, pending) = match after.transpose()? {
+        Some(place) => (Some(place), Vec::new()),
+        None => match activity.head().await {
+            Ok(head) => {
+                let id = head.sequence.to_string();
+                (Some(head.sequence), vec![Event::default().id(id)])
+            }
+            // What happens from now on can be told all the same.
+            Err(error) => {
+                tracing::warn!(%error, "a watcher of events does not learn its place");
+                (None, Vec::new())
+            }
+        },
+    };
     let watch = Watch {
-        follow: state.engine.activity().follow(after.transpose()?),
+        follow: activity.follow(place),
         filter,
         fleet: state.engine.fleet().changes(),
         tools: state.engine.catalog().len(),
         engine: Arc::clone(&state.engine),
-        pending: Vec::new(),
+        pending,
         stopping: state.stopping.clone(),
     };
     let events = stream::unfold(watch, |mut watch| async move {

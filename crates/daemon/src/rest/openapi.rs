@@ -16,7 +16,7 @@ const DESCRIPTION: &str = "\
 Everything that the command line does, for scripts. Answers are wrapped: `{\"success\": true, \"data\": …, \
 \"request_id\": …}`, or `{\"success\": false, \"error\": {\"code\", \"message\", \"hint\"}, \"request_id\": …}`. \
 Send the key as `X-API-Key` or `Authorization: Bearer`; it is in the file `api_key` of the data directory. \
-Requests whose Host or Origin is not this daemon's own are refused.";
+Requests whose Host is not this daemon's own, or that come from a page of another origin, are refused.";
 
 #[derive(OpenApi)]
 #[openapi(
@@ -90,7 +90,10 @@ fn members<'a>(value: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut
 fn add_refusals(operation: &mut Value) {
     let guards = [
         ("401", "The API key is missing or wrong."),
-        ("403", "The Host or Origin is not the daemon's own."),
+        (
+            "403",
+            "The Host is not the daemon's own, or the Origin is not http:// with that Host.",
+        ),
     ];
     for (status, description) in guards {
         let responses = &mut operation["responses"];

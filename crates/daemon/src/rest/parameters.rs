@@ -60,7 +60,7 @@ pub(super) struct FilterParameters {
     /// Only this server.
     #[param(min_length = 1)]
     server: Option<String>,
-    /// Only this tool.
+    /// Only this tool, by its name without the server's.
     #[param(min_length = 1)]
     tool: Option<String>,
     /// Only records that stand so.
@@ -131,7 +131,7 @@ pub(super) struct ExportParameters {
     /// Whether arguments and responses come along.
     include_bodies: Option<bool>,
     /// At most so many records.
-    #[param(minimum = 0)]
+    #[param(minimum = 1)]
     limit: Option<u64>,
 }
 

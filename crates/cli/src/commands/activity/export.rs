@@ -1,7 +1,8 @@
 //! `mcpproxy activity export`: streamed, so that a large log takes no memory.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use http_body_util::BodyExt;
@@ -11,7 +12,7 @@ use crate::args::ActivityFilter;
 use crate::commands::parse;
 use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::printer::Printer;
+use crate::printer::{Format, Printer};
 
 /// What to export.
 pub(super) struct What<'a> {
@@ -29,12 +30,41 @@ struct Harmless<W> {
     escape: fn(&str) -> String,
 }
 
+/// The format by `--format` or, where that is not given, by `-o`.
+pub(super) fn format<'a>(given: Option<&'a str>, printer: &Printer) -> Result<&'a str, Failure> {
+    let by_output = match printer.asked.unwrap_or(printer.format) {
+        Format::Json => Some("json"),
+        Format::Jsonl => Some("jsonl"),
+        Format::Table | Format::Yaml => None,
+    };
+    let is_asked = printer.asked.is_some();
+    match (given, by_output) {
+        // What the environment prefers for all commands is no order to this one.
+        (Some(format), _) if !is_asked => Ok(format),
+        (Some(format), Some(same)) if format == same => Ok(format),
+        (Some(format), _) => Err(Failure::new(
+            Exit::Usage,
+            format!("--format {format} and -o contradict each other"),
+        )
+        .why("both say how the records are written")
+        .advice("give one of them")),
+        (None, Some(format)) => Ok(format),
+        (None, None) if !is_asked => Ok("json"),
+        (None, None) => Err(
+            Failure::new(Exit::Usage, "an export has no such form as -o asks for")
+                .why("records are exported as json, jsonl or csv")
+                .advice("use -o json, -o jsonl or --format csv; `mcpproxy activity list` has tables and YAML"),
+        ),
+    }
+}
+
 pub(super) async fn run(
     api: &Api,
     what: &What<'_>,
     file: Option<&Path>,
     printer: &Printer,
 ) -> Outcome {
+    let file = file.filter(|file| *file != Path::new("-"));
     let parameters = [
         ("format", Some(what.format.to_owned())),
         ("include_bodies", Some(what.include_bodies.to_string())),
@@ -44,7 +74,7 @@ pub(super) async fn run(
     let mut body = api.stream(&path).await?;
     let (target, terminal): (Box<dyn Write + Send>, bool) = match file {
         Some(file) => {
-            let opened = File::create(file).map_err(|error| unwritable(file, &error))?;
+            let opened = create(file).map_err(|error| unwritable(file, &error))?;
             let terminal = opened.is_terminal();
             (Box::new(opened), terminal)
         }
@@ -87,6 +117,13 @@ pub(super) async fn run(
         printer.note(&format!("written to {}", file.display()));
     }
     Ok(Exit::Ok)
+}
+
+/// A file for its owner alone: the log that it comes from is so, too.
+fn create(file: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(file)
 }
 
 impl<W: Write> Harmless<W> {

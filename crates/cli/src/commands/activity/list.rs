@@ -1,15 +1,14 @@
 //! `mcpproxy activity list`.
 
 use jiff::Timestamp;
-use policy::OperationType;
-use serde_json::Value;
 
 use super::query;
+use super::row::{HEADERS, STEPS, row};
 use crate::api::Api;
 use crate::args::ActivityFilter;
 use crate::commands::parse;
 use crate::exit::{Exit, Outcome};
-use crate::printer::{Entry, Format, Printer};
+use crate::printer::{Format, Printer};
 use crate::time::relative;
 
 pub(super) async fn run(
@@ -22,26 +21,27 @@ pub(super) async fn run(
         &api.get(&format!("/activity{}", query(filter, place)))
             .await?,
     )?;
-    if printer.format != Format::Table {
-        printer.data(&page, Some("activities"));
-        return Ok(Exit::Ok);
-    }
     let records = page["activities"]
         .as_array()
         .map(Vec::as_slice)
         .unwrap_or_default();
+    if let (true, Some(hint)) = (records.is_empty(), spelling_hint(filter)) {
+        printer.note(&hint);
+    }
+    if printer.format != Format::Table {
+        printer.data(&page, Some("activities"));
+        return Ok(Exit::Ok);
+    }
     if records.is_empty() {
         printer.note("no activity matches");
         return Ok(Exit::Ok);
     }
     let now = Timestamp::now();
-    let rows = records.iter().map(|record| row(record, now)).collect();
-    printer.table(
-        &[
-            "ID", "TIME", "SERVER", "TOOL", "INTENT", "STATUS", "DURATION",
-        ],
-        rows,
-    );
+    let rows: Vec<_> = records
+        .iter()
+        .map(|record| row(record, |time| relative(time, now)))
+        .collect();
+    printer.rows(&HEADERS, &rows, &STEPS);
     let more = if page["total_is_lower_bound"] == true {
         "or more "
     } else {
@@ -58,48 +58,10 @@ pub(super) async fn run(
     Ok(Exit::Ok)
 }
 
-/// One record as a line, the same in lists and when watching.
-pub(super) fn row(record: &Value, now: Timestamp) -> Vec<Entry> {
-    let text = |member: &str| record[member].as_str().unwrap_or("-").to_owned();
-    let time: Option<Timestamp> = record["timestamp"]
-        .as_str()
-        .and_then(|text| text.parse().ok());
-    // What is no call has no tool; its type says more than a dash.
-    let tool = record["tool_name"]
-        .as_str()
-        .or(record["type"].as_str())
-        .unwrap_or("-");
-    vec![
-        text("id").into(),
-        time.map_or_else(|| "-".to_owned(), |time| relative(time, now))
-            .into(),
-        text("server_name").into(),
-        tool.into(),
-        intent(record),
-        status(record).into(),
-        duration(record).into(),
-    ]
-}
-
-fn intent(record: &Value) -> Entry {
-    let operation = record["metadata"]["intent"]["operation_type"].as_str();
-    match operation.and_then(|text| text.parse::<OperationType>().ok()) {
-        Some(operation) => Entry::Lane(operation),
-        None => "-".into(),
-    }
-}
-
-fn status(record: &Value) -> String {
-    let status = record["status"].as_str().unwrap_or("-");
-    match record["error_code"].as_str() {
-        Some(code) => format!("{status} {code}"),
-        None => status.to_owned(),
-    }
-}
-
-pub(super) fn duration(record: &Value) -> String {
-    match record["duration_ms"].as_u64() {
-        Some(milliseconds) => format!("{milliseconds}ms"),
-        None => "-".to_owned(),
-    }
+/// Elsewhere a tool is spelt with its server. Here it cannot be: names of tools may have colons.
+pub(super) fn spelling_hint(filter: &ActivityFilter) -> Option<String> {
+    let (server, tool) = filter.tool.as_deref()?.split_once(':')?;
+    Some(format!(
+        "hint: --tool takes the name without its server; did you mean --server {server} --tool {tool}?"
+    ))
 }

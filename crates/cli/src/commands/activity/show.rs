@@ -1,9 +1,9 @@
 //! `mcpproxy activity show`.
 
-use policy::{EffectiveTier, Provenance, Tier};
+use policy::{EffectiveTier, OperationType, Provenance, Tier};
 use serde_json::Value;
 
-use super::list::duration;
+use super::row::duration;
 use crate::api::{Api, segment};
 use crate::commands::parse;
 use crate::escape;
@@ -13,13 +13,13 @@ use crate::printer::{Format, Printer};
 pub(super) async fn run(api: &Api, id: &str, printer: &Printer) -> Outcome {
     let record = parse(&api.get(&format!("/activity/{}", segment(id))).await?)?;
     match printer.format {
-        Format::Table => printer.text(&sections(&record)),
+        Format::Table => printer.text(&sections(&record, printer)),
         _ => printer.data(&record, None),
     }
     Ok(Exit::Ok)
 }
 
-fn sections(record: &Value) -> String {
+fn sections(record: &Value, printer: &Printer) -> String {
     let metadata = &record["metadata"];
     let intent = &metadata["intent"];
     let mut out = String::new();
@@ -36,12 +36,15 @@ fn sections(record: &Value) -> String {
         record,
         &["server_name", "tool_name", "error_code", "error_message"],
     );
-    section(
-        &mut out,
-        "intent",
-        intent,
-        &["operation_type", "data_sensitivity", "reason"],
-    );
+    let operation = intent["operation_type"].as_str();
+    let operation = operation.and_then(|text| text.parse::<OperationType>().ok());
+    if let Some(operation) = operation {
+        out.push_str("intent\n");
+        labelled(&mut out, "operation_type", &printer.lane(operation));
+        members(&mut out, intent, &["data_sensitivity", "reason"]);
+    } else {
+        section(&mut out, "intent", intent, &["data_sensitivity", "reason"]);
+    }
     section(
         &mut out,
         "decision",
@@ -60,8 +63,20 @@ fn sections(record: &Value) -> String {
         record,
         &["client_name", "session_id", "request_id"],
     );
-    body(&mut out, "arguments", record, "request_bytes");
-    body(&mut out, "response", record, "response_bytes");
+    // What is no call arrived in no request.
+    let of_request = match record["request_bytes"].as_u64() {
+        None | Some(0) => String::new(),
+        Some(bytes) => format!(" (in a request of {bytes} bytes)"),
+    };
+    body(&mut out, "arguments", record, &of_request);
+    let arrived = match record["response_bytes"].as_u64() {
+        None | Some(0) => String::new(),
+        Some(bytes) if record["response_truncated"] == true => {
+            format!(" ({bytes} bytes as it arrived, cut here)")
+        }
+        Some(bytes) => format!(" ({bytes} bytes as it arrived)"),
+    };
+    body(&mut out, "response", record, &arrived);
     out
 }
 
@@ -83,30 +98,36 @@ fn why(metadata: &Value) -> Option<String> {
 
 /// A heading and the members that are there; nothing if none is.
 fn section(out: &mut String, heading: &str, object: &Value, members: &[&str]) {
-    let given: Vec<_> = members
-        .iter()
-        .filter(|member| !object[**member].is_null())
-        .collect();
-    if given.is_empty() {
+    if members.iter().all(|member| object[*member].is_null()) {
         return;
     }
     out.push_str(&format!("{heading}\n"));
-    for member in given {
-        line(out, member, &plain(&object[*member]));
+    self::members(out, object, members);
+}
+
+/// The members that are there, a line each.
+fn members(out: &mut String, object: &Value, members: &[&str]) {
+    for member in members {
+        if !object[*member].is_null() {
+            line(out, member, &plain(&object[*member]));
+        }
     }
 }
 
 fn line(out: &mut String, label: &str, value: &str) {
-    out.push_str(&format!("  {label:<16} {}\n", escape::line(value)));
+    labelled(out, label, &escape::line(value));
+}
+
+/// A line of text that is safe.
+fn labelled(out: &mut String, label: &str, value: &str) {
+    out.push_str(&format!("  {label:<16} {value}\n"));
 }
 
 fn body(out: &mut String, member: &str, record: &Value, size: &str) {
     if record[member].is_null() {
         return;
     }
-    let is_cut = member == "response" && record["response_truncated"] == true;
-    let cut = if is_cut { ", cut" } else { "" };
-    out.push_str(&format!("{member} ({} bytes{cut})\n", record[size]));
+    out.push_str(&format!("{member}{size}\n"));
     for text in escape::lines(&pretty(&record[member])).lines() {
         out.push_str(&format!("  {text}\n"));
     }

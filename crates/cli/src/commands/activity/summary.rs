@@ -1,5 +1,6 @@
 //! `mcpproxy activity summary`.
 
+use policy::OperationType;
 use serde_json::Value;
 
 use crate::api::Api;
@@ -34,7 +35,11 @@ pub(super) async fn run(api: &Api, period: &str, by: &str, printer: &Printer) ->
     let mut rows: Vec<_> = groups
         .iter()
         .map(|group| {
-            let mut row = row(group["key"].as_str().unwrap_or("-"), group);
+            let key = group["key"].as_str().unwrap_or("-");
+            let mut row = row(key, group);
+            if let (Ok(lane), "intent_type") = (key.parse::<OperationType>(), group_by) {
+                row[0] = Entry::Lane(lane);
+            }
             if bars {
                 row.push(bar(records(group), most).into());
             }
