@@ -2,6 +2,7 @@
 
 mod batch;
 mod body;
+mod checkpoints;
 mod codes;
 mod derived;
 mod error;
@@ -16,6 +17,7 @@ mod open;
 mod pool;
 mod prune;
 mod queue;
+mod recount;
 mod replay;
 mod row;
 mod rows;

@@ -22,7 +22,7 @@ use crate::words::{RecordType, Status};
 pub(super) const SLICE: usize = 8 * 1024;
 
 /// Sums are kept a little longer than the longest period that can be asked for.
-const KEPT_HOURS: i64 = 31 * 24;
+pub(super) const KEPT_HOURS: i64 = 31 * 24;
 
 const MILLISECONDS_PER_HOUR: i64 = 3_600_000;
 

@@ -26,7 +26,7 @@ type Pairs = Vec<(String, String)>;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Verified {
-    /// Whether every record is as it was written.
+    /// Whether nothing was found wrong, and the head that was asked about was found.
     valid: bool,
     #[serde(flatten)]
     verification: Verification,
