@@ -88,10 +88,27 @@ fn survive_file_size_limit() {
     }
 }
 
-/// Opens the log for reading beside whatever process writes it.
-pub fn read_activity(data_dir: &Path, config: &Config) -> Result<Activity, ChronicleError> {
-    let store = SqliteStore::open_read_only(&data_dir.join(DIRECTORY))?;
-    Ok(Activity::new(Arc::new(store), settings(config)?))
+/// A log that is only read.
+#[derive(Debug)]
+pub struct ReadOnlyLog {
+    pub activity: Activity,
+    /// Entries that are not shown before the next start.
+    pub waiting: u64,
+}
+
+/// Opens the log for reading beside whatever process writes it. Where there is none, it is empty,
+/// and none is created.
+pub fn read_activity(data_dir: &Path, config: &Config) -> Result<ReadOnlyLog, ChronicleError> {
+    let directory = data_dir.join(DIRECTORY);
+    let (store, waiting) = match SqliteStore::open_read_only(&directory) {
+        Ok(opened) => (opened.store, opened.waiting),
+        Err(OpenError::Missing(_)) => (SqliteStore::nothing_in(&directory)?, 0),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(ReadOnlyLog {
+        activity: Activity::new(Arc::new(store), settings(config)?),
+        waiting,
+    })
 }
 
 /// What the config says about recording, with every secret it holds to be struck out.

@@ -29,6 +29,16 @@ pub enum OpenError {
         found: i64,
         known: i64,
     },
+    #[error(
+        "the activity log {} was written by an older mcpproxy (version {found} of its layout, \
+         this one reads {known})",
+        path.display()
+    )]
+    Older {
+        path: PathBuf,
+        found: i64,
+        known: i64,
+    },
     #[error("{} is a database, but not an activity log; move it away", .0.display())]
     Foreign(PathBuf),
     #[error("there is no activity log in {} yet", .0.display())]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use activity::{Activity, ActivityId, BreakReason, Durability, Hash, NotedHead, Verification};
+use activity::{ActivityId, BreakReason, Durability, Hash, NotedHead, Verification};
 use rusqlite::Connection;
 
 use crate::support::*;
@@ -78,8 +78,7 @@ fn ulid(text: &str) -> [u8; 16] {
 
 /// Verifies as an auditor would: without opening the log for writing first.
 async fn verify(folder: &Path, head: Option<Hash>) -> Verification {
-    let store = activity::sqlite::SqliteStore::open_read_only(&folder.join("data")).unwrap();
-    let activity = Activity::new(std::sync::Arc::new(store), settings());
+    let activity = open_to_read(folder).0;
     activity.verify(head).await.unwrap()
 }
 

@@ -22,8 +22,7 @@ fn change(folder: &Path, sql: &str) {
 
 /// Verifies as an auditor would: without opening the log for writing first.
 async fn verify(folder: &Path, head: Option<Hash>) -> Verification {
-    let store = activity::sqlite::SqliteStore::open_read_only(&folder.join("data")).unwrap();
-    let activity = Activity::new(std::sync::Arc::new(store), settings());
+    let activity = open_to_read(folder).0;
     activity.verify(head).await.unwrap()
 }
 
