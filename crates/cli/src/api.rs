@@ -275,7 +275,8 @@ impl Needs<'_> {
             // The config can be edited while somebody else holds the log.
             return Ok(read.activity);
         }
-        opened.map_err(|error| log_failure(&error))
+        let opened = opened.map_err(|error| log_failure(&error))?;
+        Ok(opened.activity)
     }
 }
 
@@ -330,10 +331,34 @@ pub(crate) fn log_failure(error: &ChronicleError) -> Failure {
     match error {
         ChronicleError::Open(OpenError::InUse(_)) => failure
             .advice("start the daemon with `mcpproxy serve`; clients and commands then share it"),
-        ChronicleError::Open(OpenError::Store(StoreError::Corrupt(_))) => {
-            failure.advice("start `mcpproxy serve`, which keeps it aside and begins a new one")
+        _ => failure.advice(log_advice(error)),
+    }
+}
+
+/// What to do about a log that cannot be opened.
+pub(crate) fn log_advice(error: &ChronicleError) -> &'static str {
+    let ChronicleError::Open(error) = error else {
+        return "see what is wrong with `mcpproxy doctor`";
+    };
+    match error {
+        OpenError::InUse(_) => {
+            "end the other mcpproxy, or choose another directory with --data-dir"
         }
-        _ => failure.advice("see what is wrong with `mcpproxy doctor`"),
+        OpenError::Store(StoreError::Corrupt(_)) => {
+            "start `mcpproxy serve`, which keeps it aside and begins a new one"
+        }
+        OpenError::Newer { .. } => "upgrade mcpproxy, or move the file away to begin a new log",
+        OpenError::Older { .. } => {
+            "start `mcpproxy serve` once, which keeps a copy and brings it up to date"
+        }
+        OpenError::Foreign(_) => "move it away to begin a new log",
+        OpenError::SymbolicLink(_) => "remove the link, or put the file itself in its place",
+        OpenError::SharedDirectory(_) => "choose a directory that is yours alone with --data-dir",
+        OpenError::File { .. } => {
+            "make it a plain file that you can read and write, or move it away; or choose another \
+             directory with --data-dir"
+        }
+        OpenError::Missing(_) | OpenError::Store(_) => "see what is wrong with `mcpproxy doctor`",
     }
 }
 

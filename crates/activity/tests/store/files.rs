@@ -82,7 +82,7 @@ async fn a_newer_layout_is_refused_and_left_alone() {
         "{error}"
     );
     let error = SqliteStore::open_read_only(&folder.path().join("data")).unwrap_err();
-    assert!(error.to_string().contains("upgrade mcpproxy"), "{error}");
+    assert!(error.to_string().contains("newer mcpproxy"), "{error}");
     assert!(database(folder.path()).exists());
 }
 

@@ -283,12 +283,17 @@ impl From<FilterError> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        tracing::error!(%error, "the activity log did not answer");
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "ACTIVITY_UNAVAILABLE",
-            error.to_string(),
-        )
-        .hint("look at the daemon's output")
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        let message = format!("{error}{}", cause.unwrap_or_default());
+        tracing::error!(%message, "the activity log did not answer");
+        let hint = match error {
+            StoreError::Corrupt(_) => {
+                "start `mcpproxy serve` anew, which keeps the damaged log aside and begins another"
+            }
+            StoreError::Full => "free some disk space",
+            _ => "see what is wrong with `mcpproxy doctor`",
+        };
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self::new(status, "ACTIVITY_UNAVAILABLE", message).hint(hint)
     }
 }
