@@ -42,6 +42,8 @@ pub enum FilterError {
         name: String,
         known: Vec<&'static str>,
     },
+    #[error("{name} is given more than once; give it once")]
+    Repeated { name: String },
     #[error("invalid {parameter} '{value}'; use one of {}", allowed.join(", "))]
     UnknownWord {
         parameter: &'static str,

@@ -42,7 +42,7 @@ pub struct Settings {
     pub payloads: Payloads,
 }
 
-/// Whether arguments and responses are kept, or only their fingerprints and sizes.
+/// Whether arguments and responses of calls are kept, or only their fingerprints and sizes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Payloads {

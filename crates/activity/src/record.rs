@@ -30,11 +30,18 @@ pub struct Record {
     #[schema(value_type = Option<serde_json::Value>)]
     pub response: Option<Payload>,
     pub response_truncated: bool,
+    /// There were arguments, but only their fingerprint and size are kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub arguments_not_kept: bool,
+    /// There was a response, but only its fingerprint and size are kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub response_not_kept: bool,
     pub status: Status,
     #[schema(value_type = Option<String>)]
     pub error_code: Option<Arc<str>>,
     #[schema(value_type = Option<String>)]
     pub error_message: Option<Arc<str>>,
+    /// Nothing for what has not ended, or was interrupted and ended nobody knows when.
     pub duration_ms: Option<u64>,
     #[serde(with = "milliseconds")]
     #[schema(value_type = String, format = DateTime)]
@@ -218,6 +225,8 @@ impl Record {
     /// Both halves as one record; without the second it is pending.
     pub fn from_halves(started: &Started, ended: Option<&Ended>) -> Self {
         let text = |sealed: &Option<SealedPayload>| sealed.as_ref()?.text.clone();
+        let dropped =
+            |sealed: &Option<SealedPayload>| sealed.as_ref().is_some_and(|sealed| !sealed.kept);
         Self {
             id: started.id,
             record_type: started.record_type,
@@ -229,10 +238,14 @@ impl Record {
             response_truncated: ended
                 .and_then(|ended| ended.response.as_ref())
                 .is_some_and(|response| response.truncated),
+            arguments_not_kept: dropped(&started.arguments),
+            response_not_kept: ended.is_some_and(|ended| dropped(&ended.response)),
             status: ended.map_or(Status::Pending, |ended| ended.status),
             error_code: ended.and_then(|ended| ended.error_code.clone()),
             error_message: ended.and_then(|ended| ended.error_message.clone()),
-            duration_ms: ended.map(|ended| ended.duration_ms),
+            duration_ms: ended
+                .filter(|ended| ended.status != Status::Interrupted)
+                .map(|ended| ended.duration_ms),
             timestamp: started.id.timestamp(),
             session_id: started.session_id.clone(),
             client_name: started.client_name.clone(),

@@ -9,6 +9,7 @@ use crate::log::{Payloads, Settings};
 use crate::payload::{Payload, SealedPayload};
 use crate::record::{End, Ended, Metadata, Start, Started};
 use crate::redact::Glance;
+use crate::words::RecordType;
 
 /// Takes over the texts of one half of a record.
 struct Sealer<'a> {
@@ -20,6 +21,7 @@ struct Sealer<'a> {
 impl Settings {
     pub(crate) fn started(&self, id: ActivityId, start: Start<'_>) -> Started {
         let sealer = self.look_at(|glance| look_at_start(glance, &start));
+        let kept = self.keeps_arguments(start.record_type);
         let own = |text: Option<&str>| text.map(|text| sealer.own(text));
         Started {
             id,
@@ -32,7 +34,9 @@ impl Settings {
             request_id: own(start.request_id),
             request_bytes: start.request_bytes,
             metadata: sealer.metadata(start.metadata),
-            arguments: start.arguments.map(|text| sealer.payload(text, usize::MAX)),
+            arguments: start
+                .arguments
+                .map(|text| sealer.payload(text, usize::MAX, kept)),
         }
     }
 
@@ -52,7 +56,20 @@ impl Settings {
             error_message: end.outcome.message().map(|text| sealer.own(text)),
             duration_ms: u64::try_from(end.duration.as_millis()).unwrap_or(u64::MAX),
             response_bytes: end.response_bytes,
-            response: end.response.map(|text| sealer.payload(text, limit)),
+            response: end
+                .response
+                .map(|text| sealer.payload(text, limit, self.payloads == Payloads::Full)),
+        }
+    }
+
+    /// What changed is told by the arguments of a change; without them it would say nothing.
+    fn keeps_arguments(&self, record_type: RecordType) -> bool {
+        match record_type {
+            RecordType::ToolCall | RecordType::PolicyDecision => self.payloads == Payloads::Full,
+            RecordType::QuarantineChange
+            | RecordType::ServerChange
+            | RecordType::ConfigChange
+            | RecordType::System => true,
         }
     }
 
@@ -114,14 +131,13 @@ impl Sealer<'_> {
         self.settings.redactor.text(text).into()
     }
 
-    fn payload(&self, text: &str, limit: usize) -> SealedPayload {
+    fn payload(&self, text: &str, limit: usize, kept: bool) -> SealedPayload {
         let redactor = &self.settings.redactor;
         let redacted = if self.clean {
             redactor.clean_json_up_to(text, limit)
         } else {
             redactor.json_up_to(text, limit)
         };
-        let kept = self.settings.payloads == Payloads::Full;
         SealedPayload {
             digest: Hash::of(redacted.text.as_bytes()),
             truncated: redacted.truncated,
@@ -152,7 +168,7 @@ mod tests {
     use super::*;
     use crate::record::{Outcome, RecordedIntent};
     use crate::redact::Redactor;
-    use crate::words::{RecordType, Source};
+    use crate::words::Source;
 
     const SECRET: &str = "hunter2!";
     const PLAIN: &str = "\"plain\"";

@@ -2,6 +2,7 @@
 
 mod batch;
 mod body;
+mod checkpoints;
 mod codes;
 mod derived;
 mod error;
@@ -16,6 +17,7 @@ mod open;
 mod pool;
 mod prune;
 mod queue;
+mod recount;
 mod replay;
 mod row;
 mod rows;
@@ -50,7 +52,7 @@ use crate::store::{ActivityStore, Durability, Entry, Health, StoreError, StoreFu
 use crate::verify::Verification;
 use files::Files;
 use journal::Journal;
-use pool::Pool;
+use pool::{Pool, Sharing, open_reader};
 use queue::{Job, Queue};
 use writer::{SharedHealth, Writer};
 
@@ -91,6 +93,15 @@ pub struct Opened {
     pub interrupted: u64,
 }
 
+/// A store that is open for reading, and what it cannot show.
+#[derive(Debug)]
+pub struct OpenedToRead {
+    pub store: SqliteStore,
+    /// Entries that a process which died left behind, and that could not be stored: they are
+    /// not shown before the next start.
+    pub waiting: u64,
+}
+
 impl SqliteStore {
     /// Opens the store for writing. Blocks while it reads, checks and repairs.
     pub fn open(options: &SqliteOptions) -> Result<Opened, OpenError> {
@@ -99,7 +110,7 @@ impl SqliteStore {
         let mut prepared = open::prepare(&files, options.max_file_bytes)?;
         let (moved_aside, backup) = (prepared.moved_aside.take(), prepared.backup.take());
         let interrupted = prepared.interrupted;
-        let readers = Pool::open(&files.database())?;
+        let readers = Pool::open(|| open_reader(&files.database(), Sharing::Shared))?;
         let (queue, inbox) = queue::queue(Journal::open(&files)?);
         let (events, _) = broadcast::channel(WATCHED_EVENTS);
         let health = Arc::new(SharedHealth::default());
@@ -124,29 +135,46 @@ impl SqliteStore {
         })
     }
 
-    /// Opens the store beside a process that may be writing to it.
-    pub fn open_read_only(directory: &Path) -> Result<Self, OpenError> {
+    /// Opens the store beside a process that may be writing to it. What is open stays open, and
+    /// nothing is written but what a process that died has left in its journal.
+    pub fn open_read_only(directory: &Path) -> Result<OpenedToRead, OpenError> {
         let files = Files::existing(directory)?;
         if !files.database().exists() {
             return Err(OpenError::Missing(directory.to_owned()));
         }
-        open::store_left_behind(&files);
-        schema::check(
-            &pool::open_reader(&files.database())?,
-            &files,
-            schema::MIGRATIONS,
-        )?;
-        let readers = Pool::open(&files.database())?;
+        let stored = open::store_left_behind(&files);
+        let reader = || open_reader(&files.database(), files.sharing());
+        let first = reader()?;
+        schema::check(&first, &files, schema::MIGRATIONS)?;
+        let waiting = match stored {
+            Ok(()) | Err(OpenError::InUse(_)) => 0,
+            Err(error) => {
+                tracing::warn!(%error, "what the last process left behind cannot be stored");
+                open::count_left_behind(&first, &files)?
+            }
+        };
+        let readers = Pool::open(reader)?;
+        let store = Self::reading(files, readers);
+        Ok(OpenedToRead { store, waiting })
+    }
+
+    /// Stands in for a store that is not there yet: it has no records, takes none, and creates
+    /// nothing.
+    pub fn nothing_in(directory: &Path) -> Result<Self, OpenError> {
+        let readers = Pool::open(schema::nothing)?;
+        Ok(Self::reading(Files::named(directory), readers))
+    }
+
+    fn reading(files: Files, readers: Arc<Pool>) -> Self {
         let (events, _) = broadcast::channel(1);
-        let health = Arc::new(SharedHealth::default());
-        Ok(Self {
+        Self {
             files,
             readers,
             queue: None,
-            health,
+            health: Arc::new(SharedHealth::default()),
             events,
             pruned: AtomicBool::new(false),
-        })
+        }
     }
 
     fn queue(&self) -> Result<&Queue, StoreError> {

@@ -59,6 +59,7 @@ pub struct Counts {
     pub blocked: u64,
     pub cancelled: u64,
     pub interrupted: u64,
+    /// Of those that ran to an end: success, error and cancelled.
     pub duration_ms: u64,
     pub request_bytes: u64,
     pub response_bytes: u64,
@@ -77,6 +78,7 @@ pub struct Usage {
 pub struct ToolUsage {
     pub server_name: Option<String>,
     pub tool_name: Option<String>,
+    /// Those that were sent; what was refused counts in none of these numbers.
     pub calls: u64,
     pub errors: u64,
     /// Never too low, and at most an eighth too high.

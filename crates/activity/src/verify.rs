@@ -19,6 +19,9 @@ pub struct Verification {
     pub checkpoint: Option<Checkpoint>,
     /// The first thing that is wrong.
     pub broken: Option<Break>,
+    /// Whether the sums of summary and usage, which the chain does not cover, agree with the
+    /// records; nothing if the chain breaks.
+    pub sums_agree: Option<bool>,
     /// What became of the head that was noted elsewhere, if one was given.
     pub noted_head: Option<NotedHead>,
 }
@@ -55,6 +58,14 @@ pub enum BreakReason {
     EndedOutsideChain,
     #[error("the record was added outside the chain")]
     NotInChain,
+    #[error("the checkpoint of an entry is missing")]
+    CheckpointMissing,
+    #[error("the checkpoint cannot be read")]
+    CheckpointUnreadable,
+    #[error("the checkpoint, or its entry, was changed")]
+    CheckpointChanged,
+    #[error("the checkpoint was added outside the chain")]
+    CheckpointNotInChain,
 }
 
 /// What became of a head that was noted elsewhere.
@@ -65,25 +76,34 @@ pub enum NotedHead {
     Current,
     /// It is in the chain, and the log has grown since.
     Behind { entries: u64 },
-    /// It is not in the chain: the log was cut short or rewritten, or retention removed that part.
+    /// It is not among the entries that could be looked at, and not all could: retention removed
+    /// the beginning, or the chain breaks. Whether it was ever in the log cannot be said.
+    Unconfirmed,
+    /// It is not in the chain, of which nothing is missing: the log was cut short or rewritten.
     Missing,
 }
 
 impl Verification {
-    /// Whether nothing is wrong.
+    /// Whether nothing is wrong, and what was asked about is confirmed.
     pub fn holds(&self) -> bool {
-        self.broken.is_none() && self.noted_head != Some(NotedHead::Missing)
+        let confirmed = match self.noted_head {
+            None | Some(NotedHead::Current | NotedHead::Behind { .. }) => true,
+            Some(NotedHead::Unconfirmed | NotedHead::Missing) => false,
+        };
+        self.broken.is_none() && self.sums_agree != Some(false) && confirmed
     }
 }
 
 impl NotedHead {
-    pub(crate) fn place(noted: Hash, found: Option<u64>, head: Link) -> Self {
+    /// `seen_whole` is whether the walk saw everything that was ever in the log.
+    pub(crate) fn place(noted: Hash, found: Option<u64>, head: Link, seen_whole: bool) -> Self {
         match found {
             _ if noted == head.hash => Self::Current,
             Some(sequence) => Self::Behind {
                 entries: head.sequence.saturating_sub(sequence),
             },
-            None => Self::Missing,
+            None if seen_whole => Self::Missing,
+            None => Self::Unconfirmed,
         }
     }
 }

@@ -24,6 +24,7 @@ use tower::ServiceExt;
 use upstream::Guardian;
 
 use crate::exit::{Exit, Failure};
+use crate::printer::Printer;
 
 /// How long a command without a daemon waits for its upstreams.
 const SETTLE: Duration = Duration::from_secs(30);
@@ -84,9 +85,7 @@ impl Api {
         config: Config,
         needs: Needs<'_>,
     ) -> Result<Self, Failure> {
-        let data_dir = DataDir::prepare(&settings.data_dir(&config)).map_err(|error| {
-            Failure::from_error(Exit::Failed, "the data directory cannot be used", &error)
-        })?;
+        let data_dir = needs.data_dir(&settings.data_dir(&config))?;
         let activity = needs.open_log(&data_dir, &config).await?;
         let pins = match needs {
             Needs::AllServers | Needs::Server(_) => open_pins(&data_dir)?,
@@ -244,24 +243,40 @@ impl Needs<'_> {
         config
     }
 
+    /// Who only reads the log creates nothing.
+    fn data_dir(self, path: &Path) -> Result<DataDir, Failure> {
+        match self {
+            Self::Log => Ok(DataDir::as_it_is(path)),
+            _ => DataDir::prepare(path).map_err(|error| {
+                Failure::from_error(Exit::Failed, "the data directory cannot be used", &error)
+            }),
+        }
+    }
+
     /// Who only reads the log does not keep others from writing it.
     async fn open_log(self, data_dir: &DataDir, config: &Config) -> Result<Activity, Failure> {
         if let Self::Log | Self::Visit = self {
-            match daemon::read_activity(data_dir.path(), config) {
-                // There is none yet, or one of an older layout.
-                Err(ChronicleError::Open(OpenError::Missing(_))) => {}
-                // Opening a damaged one for writing sets it aside, which is the daemon's to do.
-                read => return read.map_err(|error| log_failure(&error)),
+            // Opening a damaged one for writing sets it aside, which is the daemon's to do.
+            let read = daemon::read_activity(data_dir.path(), config);
+            let read = read.map_err(|error| log_failure(&error))?;
+            if read.waiting > 0 {
+                Printer::warning(&format!(
+                    "{} entries that the last process left are not shown: the log cannot be \
+                     written; they are stored at the next start of `mcpproxy serve`",
+                    read.waiting
+                ));
             }
+            return Ok(read.activity);
         }
         let opened = daemon::open_activity(data_dir.path(), config).await;
         if let (Self::Config, Err(_)) = (self, &opened)
-            && let Ok(activity) = daemon::read_activity(data_dir.path(), config)
+            && let Ok(read) = daemon::read_activity(data_dir.path(), config)
         {
             // The config can be edited while somebody else holds the log.
-            return Ok(activity);
+            return Ok(read.activity);
         }
-        opened.map_err(|error| log_failure(&error))
+        let opened = opened.map_err(|error| log_failure(&error))?;
+        Ok(opened.activity)
     }
 }
 
@@ -316,10 +331,34 @@ pub(crate) fn log_failure(error: &ChronicleError) -> Failure {
     match error {
         ChronicleError::Open(OpenError::InUse(_)) => failure
             .advice("start the daemon with `mcpproxy serve`; clients and commands then share it"),
-        ChronicleError::Open(OpenError::Store(StoreError::Corrupt(_))) => {
-            failure.advice("start `mcpproxy serve`, which keeps it aside and begins a new one")
+        _ => failure.advice(log_advice(error)),
+    }
+}
+
+/// What to do about a log that cannot be opened.
+pub(crate) fn log_advice(error: &ChronicleError) -> &'static str {
+    let ChronicleError::Open(error) = error else {
+        return "see what is wrong with `mcpproxy doctor`";
+    };
+    match error {
+        OpenError::InUse(_) => {
+            "end the other mcpproxy, or choose another directory with --data-dir"
         }
-        _ => failure.advice("see what is wrong with `mcpproxy doctor`"),
+        OpenError::Store(StoreError::Corrupt(_)) => {
+            "start `mcpproxy serve`, which keeps it aside and begins a new one"
+        }
+        OpenError::Newer { .. } => "upgrade mcpproxy, or move the file away to begin a new log",
+        OpenError::Older { .. } => {
+            "start `mcpproxy serve` once, which keeps a copy and brings it up to date"
+        }
+        OpenError::Foreign(_) => "move it away to begin a new log",
+        OpenError::SymbolicLink(_) => "remove the link, or put the file itself in its place",
+        OpenError::SharedDirectory(_) => "choose a directory that is yours alone with --data-dir",
+        OpenError::File { .. } => {
+            "make it a plain file that you can read and write, or move it away; or choose another \
+             directory with --data-dir"
+        }
+        OpenError::Missing(_) | OpenError::Store(_) => "see what is wrong with `mcpproxy doctor`",
     }
 }
 

@@ -139,6 +139,11 @@ impl Printer {
         }
     }
 
+    /// Something that a result lacks, which whoever reads it must know.
+    pub(crate) fn warning(text: &str) {
+        write(&mut io::stderr().lock(), &format!("warning: {text}\n"));
+    }
+
     pub(crate) fn failure(failure: &Failure) {
         write(
             &mut io::stderr().lock(),

@@ -67,7 +67,7 @@ pub struct ActivityConfig {
     pub max_size_mb: u64,
     /// Bytes of a response that are kept; the rest is cut off and marked.
     pub max_response_bytes: usize,
-    /// Whether arguments and responses are kept.
+    /// Whether arguments and responses of calls are kept.
     pub payloads: Payloads,
 }
 

@@ -2,7 +2,7 @@
 //! what happens besides calls.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,8 +42,16 @@ pub enum ChronicleError {
     Interrupted(#[from] tokio::task::JoinError),
 }
 
+/// A log that is open for writing.
+#[derive(Debug)]
+pub struct OpenLog {
+    pub activity: Activity,
+    /// Where a damaged log was put, in whose place this one is.
+    pub set_aside: Option<PathBuf>,
+}
+
 /// Opens the log in the data directory, waiting a little for another process to be done with it.
-pub async fn open_activity(data_dir: &Path, config: &Config) -> Result<Activity, ChronicleError> {
+pub async fn open_activity(data_dir: &Path, config: &Config) -> Result<OpenLog, ChronicleError> {
     let settings = settings(config)?;
     let options = SqliteOptions {
         directory: data_dir.join(DIRECTORY),
@@ -77,7 +85,10 @@ pub async fn open_activity(data_dir: &Path, config: &Config) -> Result<Activity,
             "calls were under way when mcpproxy last ended; they are marked as interrupted"
         );
     }
-    Ok(Activity::new(Arc::new(opened.store), settings))
+    Ok(OpenLog {
+        activity: Activity::new(Arc::new(opened.store), settings),
+        set_aside: opened.moved_aside,
+    })
 }
 
 /// Makes a write beyond the limit on the size of a file an error like that of a full disk, instead
@@ -88,10 +99,27 @@ fn survive_file_size_limit() {
     }
 }
 
-/// Opens the log for reading beside whatever process writes it.
-pub fn read_activity(data_dir: &Path, config: &Config) -> Result<Activity, ChronicleError> {
-    let store = SqliteStore::open_read_only(&data_dir.join(DIRECTORY))?;
-    Ok(Activity::new(Arc::new(store), settings(config)?))
+/// A log that is only read.
+#[derive(Debug)]
+pub struct ReadOnlyLog {
+    pub activity: Activity,
+    /// Entries that are not shown before the next start.
+    pub waiting: u64,
+}
+
+/// Opens the log for reading beside whatever process writes it. Where there is none, it is empty,
+/// and none is created.
+pub fn read_activity(data_dir: &Path, config: &Config) -> Result<ReadOnlyLog, ChronicleError> {
+    let directory = data_dir.join(DIRECTORY);
+    let (store, waiting) = match SqliteStore::open_read_only(&directory) {
+        Ok(opened) => (opened.store, opened.waiting),
+        Err(OpenError::Missing(_)) => (SqliteStore::nothing_in(&directory)?, 0),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(ReadOnlyLog {
+        activity: Activity::new(Arc::new(store), settings(config)?),
+        waiting,
+    })
 }
 
 /// What the config says about recording, with every secret it holds to be struck out.
@@ -217,12 +245,28 @@ pub(crate) async fn record_config_change(activity: &Activity, old: &Config, new:
     record(activity, start, &change, Outcome::Success).await;
 }
 
-/// Records that the daemon started or stops.
-pub(crate) async fn record_system(activity: &Activity, event: &'static str) {
-    let version = env!("CARGO_PKG_VERSION");
-    let change = json!({"event": event, "version": version, "pid": std::process::id()});
+/// Records that the daemon started, and where the log is that this one replaces.
+pub(crate) async fn record_started(log: &OpenLog) {
+    let mut change = system_event("started");
+    if let Some(path) = &log.set_aside {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        change["damaged_log_kept_as"] = name.to_string_lossy().into();
+    }
+    record_system(&log.activity, &change).await;
+}
+
+pub(crate) async fn record_stopped(activity: &Activity) {
+    record_system(activity, &system_event("stopped")).await;
+}
+
+async fn record_system(activity: &Activity, change: &Value) {
     let start = Start::new(RecordType::System, Source::Api);
-    record(activity, start, &change, Outcome::Success).await;
+    record(activity, start, change, Outcome::Success).await;
+}
+
+fn system_event(event: &'static str) -> Value {
+    let version = env!("CARGO_PKG_VERSION");
+    json!({"event": event, "version": version, "pid": std::process::id()})
 }
 
 async fn record_server(

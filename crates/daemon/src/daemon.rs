@@ -12,7 +12,7 @@ use upstream::{EraMemory, Guardian, Surroundings};
 
 use crate::chronicle::{
     ChronicleError, open_activity, prune_regularly, record_config_change, record_server_changes,
-    record_system,
+    record_started, record_stopped,
 };
 use crate::config_editor::ConfigEditor;
 use crate::data_dir::{DataDir, DataDirError, Lock};
@@ -68,10 +68,10 @@ impl Daemon {
         let config = Arc::new(loaded.config.clone());
         // Before the log, which says that the daemon started.
         let pins = Pins::open(data_dir.path())?;
-        let activity = open_activity(data_dir.path(), &config).await?;
-        record_system(&activity, "started").await;
+        let log = open_activity(data_dir.path(), &config).await?;
+        record_started(&log).await;
         let surroundings = surroundings(&data_dir, guardian);
-        let engine = Engine::start(config, surroundings, activity, pins).await;
+        let engine = Engine::start(config, surroundings, log.activity, pins).await;
         Ok(Self {
             routes: router(
                 Arc::clone(&engine),
@@ -113,7 +113,7 @@ impl Daemon {
         };
         background.shutdown().await;
         self.engine.shutdown().await;
-        record_system(self.engine.activity(), "stopped").await;
+        record_stopped(self.engine.activity()).await;
         if let Err(error) = self.engine.activity().close().await {
             tracing::error!(%error, "the activity log was not closed in order");
         }

@@ -26,7 +26,7 @@ pub enum DataDirError {
     Locked { path: PathBuf, pid: Option<String> },
 }
 
-/// A data directory that exists and that only we can enter.
+/// A data directory; one that was prepared exists, and only we can enter it.
 #[derive(Debug, Clone)]
 pub struct DataDir {
     path: PathBuf,
@@ -61,6 +61,13 @@ impl DataDir {
         Ok(Self {
             path: path.to_owned(),
         })
+    }
+
+    /// A directory that is only read, as it is; it need not even exist.
+    pub fn as_it_is(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+        }
     }
 
     pub fn path(&self) -> &Path {

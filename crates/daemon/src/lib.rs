@@ -14,7 +14,7 @@ mod pins;
 mod rest;
 
 pub use catalog::LONGEST_QUERY;
-pub use chronicle::{ChronicleError, open_activity, read_activity};
+pub use chronicle::{ChronicleError, OpenLog, ReadOnlyLog, open_activity, read_activity};
 pub use daemon::{Daemon, StartError, surroundings};
 pub use data_dir::{DataDir, DataDirError, Lock};
 pub use door::AgentDoor;

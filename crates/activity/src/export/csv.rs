@@ -138,7 +138,8 @@ impl Line<'_> {
 
 /// A spreadsheet runs what begins like a formula; a leading apostrophe makes it text.
 fn defused(text: &str) -> Cow<'_, str> {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+    // Some of them read the full-width forms as the plain ones.
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']) {
         Cow::Owned(format!("'{text}"))
     } else {
         Cow::Borrowed(text)
@@ -188,7 +189,18 @@ mod tests {
 
     #[test]
     fn formulas_are_defused() {
-        for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"] {
+        for formula in [
+            "=1+1",
+            "+1",
+            "-1",
+            "@SUM(A1)",
+            "\t=1",
+            "\r=1",
+            "＝1+1",
+            "＋1",
+            "－1",
+            "＠SUM(A1)",
+        ] {
             let read = read(&line(&[formula.to_owned()]));
             assert_eq!(read, [format!("'{formula}")]);
         }
@@ -198,7 +210,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_back(
-            fields in proptest::collection::vec("[a-c\",;\r\n'=+@ é-]{0,12}", 1..8),
+            fields in proptest::collection::vec("[a-c\",;\r\n'=+@＝＋－＠ é-]{0,12}", 1..8),
         ) {
             let read = read(&line(&fields));
             let expected: Vec<_> = fields.iter().map(|field| defused(field).into_owned()).collect();

@@ -22,7 +22,7 @@ use crate::words::{RecordType, Status};
 pub(super) const SLICE: usize = 8 * 1024;
 
 /// Sums are kept a little longer than the longest period that can be asked for.
-const KEPT_HOURS: i64 = 31 * 24;
+pub(super) const KEPT_HOURS: i64 = 31 * 24;
 
 const MILLISECONDS_PER_HOUR: i64 = 3_600_000;
 
@@ -104,6 +104,14 @@ pub(super) fn is_counted(record_type: RecordType) -> bool {
     )
 }
 
+/// Whether something that ended like this took a time that is known.
+pub(super) fn ran_to_an_end(status: Status) -> bool {
+    match status {
+        Status::Success | Status::Error | Status::Cancelled => true,
+        Status::Pending | Status::Blocked | Status::Interrupted => false,
+    }
+}
+
 pub(super) fn hour_of(timestamp: jiff::Timestamp) -> i64 {
     timestamp.as_millisecond().div_euclid(MILLISECONDS_PER_HOUR)
 }
@@ -128,7 +136,7 @@ pub(super) fn write_slice(
             sum.request_bytes += one.request_bytes;
             sum.response_bytes += one.response_bytes;
             // What was blocked never ran and would only make tools look fast.
-            if key.status != Status::Blocked.code() {
+            if Status::from_code(key.status).is_some_and(ran_to_an_end) {
                 let histogram = histograms.entry((key.hour, key.server, key.tool));
                 histogram.or_default().count(one.duration_ms);
             }

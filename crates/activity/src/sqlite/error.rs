@@ -21,7 +21,7 @@ pub enum OpenError {
     InUse(PathBuf),
     #[error(
         "the activity log {} was written by a newer mcpproxy (version {found} of its layout, \
-         this one knows {known}); upgrade mcpproxy or move the file away",
+         this one knows {known})",
         path.display()
     )]
     Newer {
@@ -29,13 +29,28 @@ pub enum OpenError {
         found: i64,
         known: i64,
     },
-    #[error("{} is a database, but not an activity log; move it away", .0.display())]
+    #[error(
+        "the activity log {} was written by an older mcpproxy (version {found} of its layout, \
+         this one reads {known})",
+        path.display()
+    )]
+    Older {
+        path: PathBuf,
+        found: i64,
+        known: i64,
+    },
+    #[error("{} is a database, but not an activity log", .0.display())]
     Foreign(PathBuf),
     #[error("there is no activity log in {} yet", .0.display())]
     Missing(PathBuf),
-    #[error("the activity log cannot be opened")]
+    #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+/// What SQLite said, once: the error below it says the same in other words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Cause(rusqlite::Error);
 
 impl OpenError {
     pub(super) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
@@ -55,9 +70,9 @@ impl From<rusqlite::Error> for StoreError {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                Self::Corrupt(Arc::new(error))
+                Self::Corrupt(Arc::new(Cause(error)))
             }
-            _ => Self::Unavailable(Some(Arc::new(error))),
+            _ => Self::Unavailable(Some(Arc::new(Cause(error)))),
         }
     }
 }

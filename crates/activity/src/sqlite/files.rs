@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::error::OpenError;
+use super::pool::Sharing;
 
 const DATABASE: &str = "activity.db";
 const LOCK: &str = "activity.db.lock";
@@ -42,6 +43,13 @@ impl Files {
         Ok(Self { directory })
     }
 
+    /// A directory that is only named.
+    pub(super) fn named(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+        }
+    }
+
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -59,6 +67,19 @@ impl Files {
     pub(super) fn journal_is_empty(&self) -> bool {
         let length = |path| fs::metadata(path).map_or(0, |metadata| metadata.len());
         self.journal().into_iter().map(length).sum::<u64>() == 0
+    }
+
+    /// How the database can be read. Whoever writes it has both companions; without them SQLite
+    /// would have to create them, and where it cannot, the file is read as it lies there.
+    pub(super) fn sharing(&self) -> Sharing {
+        let [wal, shm] = COMPANIONS.map(|suffix| fs::metadata(self.beside(suffix)));
+        let is_used = wal.is_ok() && shm.is_ok();
+        let nothing_pending = wal.map_or(0, |metadata| metadata.len()) == 0;
+        if nothing_pending && !is_used && !private_mode::can_create_in(&self.directory) {
+            Sharing::Still
+        } else {
+            Sharing::Shared
+        }
     }
 
     /// Keeps every other process from writing until it is dropped.
@@ -163,12 +184,16 @@ mod private_mode {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
     use std::path::Path;
 
-    use rustix::fs::OFlags;
+    use rustix::fs::{Access, OFlags};
 
     use crate::sqlite::error::OpenError;
 
     const STICKY: u32 = 0o1000;
     const OTHERS: u32 = 0o077;
+
+    pub(super) fn can_create_in(directory: &Path) -> bool {
+        rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+    }
 
     pub(super) fn directory_builder(builder: &mut DirBuilder) {
         builder.mode(0o700);
@@ -211,6 +236,10 @@ mod private_mode {
     use std::path::Path;
 
     use crate::sqlite::error::OpenError;
+
+    pub(super) fn can_create_in(_: &Path) -> bool {
+        true
+    }
 
     pub(super) fn directory_builder(_: &mut DirBuilder) {}
 

@@ -18,7 +18,7 @@ use super::links;
 use super::names::Names;
 use super::pool::keep_plans;
 use super::row::{self, COLUMNS, JOINS};
-use super::schema::{MIGRATIONS, migrate};
+use super::schema::{MIGRATIONS, check, migrate};
 use super::{derived, write};
 use crate::chain::Link;
 use crate::record::Ended;
@@ -145,23 +145,33 @@ fn limit_size(
     Ok(Some(pages))
 }
 
-/// For those who only read: stores what a process that died left in the journal, unless another
-/// one is running and does that itself. If it cannot be done now, the next start does it.
-pub(super) fn store_left_behind(files: &Files) {
+/// For those who only read: stores what a process that died left in the journal, and no more, as
+/// SQLite does with its own. What that process had told its callers is recorded must be found; what
+/// it had begun is for the next start to end.
+///
+/// Another process that is running does that itself.
+pub(super) fn store_left_behind(files: &Files) -> Result<(), OpenError> {
     if files.journal_is_empty() {
-        return;
+        return Ok(());
     }
-    let stored = files.lock().and_then(|lock| {
-        let prepared = attempt(files, None, Timestamp::now())?;
-        drop((prepared, lock));
-        Ok(())
-    });
-    match stored {
-        Ok(()) | Err(OpenError::InUse(_)) => {}
-        Err(error) => {
-            tracing::warn!(%error, "the last records of the activity log are not shown yet");
-        }
+    let lock = files.lock()?;
+    files.secure_database()?;
+    let mut connection = open_writer(files)?;
+    check(&connection, files, MIGRATIONS)?;
+    let mut head = links::head(&connection)?;
+    store_journal(&mut connection, &mut head, files)?;
+    sum_up(&mut connection)?;
+    drop((connection, lock));
+    Ok(())
+}
+
+/// How many entries of the journal the database does not have.
+pub(super) fn count_left_behind(connection: &Connection, files: &Files) -> Result<u64, OpenError> {
+    let mut waiting = 0;
+    for entry in journal::left_behind(files)? {
+        waiting += u64::from(needs(connection, &entry)?.is_some());
     }
+    Ok(waiting)
 }
 
 /// Stores what the last process had in its journal and not in the database.

@@ -18,9 +18,11 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) fn open(database: &Path) -> rusqlite::Result<Arc<Self>> {
+    pub(super) fn open(
+        reader: impl Fn() -> rusqlite::Result<Connection>,
+    ) -> rusqlite::Result<Arc<Self>> {
         let free = (0..READERS)
-            .map(|_| open_reader(database))
+            .map(|_| reader())
             .collect::<Result<Vec<_>, _>>()?;
         let permits = Arc::new(Semaphore::new(READERS));
         Ok(Arc::new(Self {
@@ -66,15 +68,72 @@ pub(super) fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-pub(super) fn open_reader(database: &Path) -> rusqlite::Result<Connection> {
+/// How the files of a database are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// Somebody else may be writing them.
+    Shared,
+    /// They are a copy that nobody writes, and nothing can be created beside them.
+    Still,
+}
+
+pub(super) fn open_reader(database: &Path, sharing: Sharing) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let connection = Connection::open_with_flags(database, flags)?;
+    let connection = match sharing {
+        Sharing::Shared => Connection::open_with_flags(database, flags)?,
+        Sharing::Still => {
+            let address = format!("file:{}?immutable=1", in_address(database));
+            Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_URI)?
+        }
+    };
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     keep_plans(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     connection.pragma_update(None, "cache_size", -16_384)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     Ok(connection)
+}
+
+/// A path as a part of an address, in which some letters mean something else.
+fn in_address(path: &Path) -> String {
+    let mut text = String::new();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' => {
+                text.push(char::from(*byte));
+            }
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_still_copy_is_read_without_a_file_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        // Everything in this name would mean something in an address.
+        let path = folder.path().join("a log?mode=rw#%20é.db");
+        let connection = Connection::open(&path).unwrap();
+        connection
+            .pragma_update(None, "journal_mode", "WAL")
+            .unwrap();
+        connection
+            .execute_batch("CREATE TABLE things (name TEXT); INSERT INTO things VALUES ('one')")
+            .unwrap();
+        drop(connection);
+        let files = || std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(files(), 1);
+        let still = open_reader(&path, Sharing::Still).unwrap();
+        let name: String = still
+            .query_row("SELECT name FROM things", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!((name.as_str(), files()), ("one", 1));
+        still.execute("DELETE FROM things", []).unwrap_err();
+    }
 }

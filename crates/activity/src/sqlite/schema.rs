@@ -92,10 +92,25 @@ pub(super) fn check(
             found: version,
             known,
         }),
-        // An older layout is brought up to date by whoever opens it for writing.
-        State::Ours { .. } | State::Empty => Err(OpenError::Missing(files.directory().to_owned())),
+        // It is brought up to date by whoever opens it for writing.
+        State::Ours { version } => Err(OpenError::Older {
+            path: files.database(),
+            found: version,
+            known,
+        }),
+        State::Empty => Err(OpenError::Missing(files.directory().to_owned())),
         State::Foreign => Err(OpenError::Foreign(files.database())),
     }
+}
+
+/// A log that nothing was ever written to, for those who read where there is none.
+pub(super) fn nothing() -> rusqlite::Result<Connection> {
+    let connection = Connection::open_in_memory()?;
+    for step in MIGRATIONS {
+        connection.execute_batch(step)?;
+    }
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
 }
 
 fn state(connection: &Connection) -> rusqlite::Result<State> {

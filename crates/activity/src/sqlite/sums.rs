@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::codes::{Code, signed, unsigned};
-use super::derived::hour_of;
+use super::derived::{self, hour_of};
 use super::histogram::Histogram;
 use crate::id::ActivityId;
 use crate::stats::{Counts, Group, GroupBy, Period, Summary, ToolUsage, Usage};
@@ -58,7 +58,9 @@ pub(super) fn summary(
         let group = groups.entry((row.get(0)?, row.get(1)?)).or_default();
         for counts in [group, &mut total] {
             counts.add(status, records);
-            counts.duration_ms += unsigned(row.get(4)?);
+            if derived::ran_to_an_end(status) {
+                counts.duration_ms += unsigned(row.get(4)?);
+            }
             counts.request_bytes += unsigned(row.get(5)?);
             counts.response_bytes += unsigned(row.get(6)?);
         }
@@ -124,8 +126,10 @@ pub(super) fn usage(
     let first_hour = hour_of(period.since(now));
     let mut statement = transaction.prepare_cached(
         "SELECT server, tool, sum(CASE WHEN status = ?2 THEN 0 ELSE records END), \
-         sum(CASE WHEN status = ?3 THEN records ELSE 0 END), sum(request_bytes), \
-         sum(response_bytes) FROM hourly WHERE hour >= ?1 GROUP BY server, tool",
+         sum(CASE WHEN status = ?3 THEN records ELSE 0 END), \
+         sum(CASE WHEN status = ?2 THEN 0 ELSE request_bytes END), \
+         sum(CASE WHEN status = ?2 THEN 0 ELSE response_bytes END) \
+         FROM hourly WHERE hour >= ?1 GROUP BY server, tool",
     )?;
     let blocked_and_error = params![first_hour, Status::Blocked.code(), Status::Error.code()];
     let mut rows = statement.query(blocked_and_error)?;

@@ -4,12 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
-use super::codes::{signed, unsigned};
+use super::checkpoints::{self, StoredCheckpoint};
+use super::codes::unsigned;
 use super::links::{self, StoredLink};
+use super::recount::Recount;
 use super::row::{self, Halves, Part, RowError};
-use crate::chain::{Checkpoint, EntryKind, Hash, Link};
+use crate::chain::{EntryKind, Hash, Link};
 use crate::id::ActivityId;
 use crate::payload::SealedPayload;
 use crate::store::StoreError;
@@ -29,6 +31,9 @@ struct Walk<'a> {
     entries: u64,
     /// Started and not ended so far: the entry, and whether the row claims an end.
     open: HashMap<u64, (u64, ActivityId, bool)>,
+    /// The checkpoints whose entries hold.
+    checkpoints: HashSet<u64>,
+    recount: Recount,
     noted: Option<Hash>,
     noted_at: Option<u64>,
 }
@@ -39,33 +44,77 @@ pub(super) fn verify(
     noted: Option<Hash>,
 ) -> Result<Verification, StoreError> {
     let transaction = connection.transaction()?;
-    let checkpoint = newest_checkpoint(&transaction)?;
-    let place = checkpoint.map_or(Link::GENESIS, |checkpoint| checkpoint.through);
+    let newest = checkpoints::newest(&transaction)?;
+    let claimed = newest.and_then(|newest| newest.checkpoint);
     let mut walk = Walk {
         connection: &transaction,
-        place,
+        place: claimed.map_or(Link::GENESIS, |checkpoint| checkpoint.through),
         records: 0,
         entries: 0,
         open: HashMap::new(),
+        checkpoints: HashSet::new(),
+        recount: Recount::new(&transaction)?,
         noted,
-        noted_at: (noted == Some(place.hash)).then_some(place.sequence),
+        // The place before the first entry is before whatever retention removed.
+        noted_at: (noted == Some(Hash::GENESIS)).then_some(0),
     };
-    let broken = match walk.along_the_chain()? {
-        None => walk.at_the_end()?,
+    let broken = match walk.at_the_beginning(newest)? {
+        None => match walk.along_the_chain()? {
+            None => walk.at_the_end()?,
+            broken => broken,
+        },
         broken => broken,
     };
     let (head, noted_at) = (walk.place, walk.noted_at);
+    let vouched = newest.is_some_and(|newest| walk.checkpoints.contains(&newest.sequence));
+    // A head that was not met can only be said to be gone if all of the log was seen.
+    let seen_whole = broken.is_none() && newest.is_none();
+    let checkpoint = claimed.filter(|_| vouched);
+    let (records, entries) = (walk.records, walk.entries);
+    let sums_agree = if broken.is_some() {
+        None
+    } else {
+        let now = Timestamp::now();
+        Some(
+            walk.recount
+                .agrees(&transaction, checkpoint.is_some(), now)?,
+        )
+    };
     Ok(Verification {
-        records: walk.records,
-        entries: walk.entries,
+        records,
+        entries,
         head,
         checkpoint,
         broken,
-        noted_head: noted.map(|noted| NotedHead::place(noted, noted_at, head)),
+        sums_agree,
+        noted_head: noted.map(|noted| NotedHead::place(noted, noted_at, head, seen_whole)),
     })
 }
 
 impl Walk<'_> {
+    /// Where the chain begins is what the newest checkpoint says, so the chain must know of it.
+    /// Whether its hash covers what the checkpoint says turns out when the walk gets there.
+    fn at_the_beginning(
+        &self,
+        newest: Option<StoredCheckpoint>,
+    ) -> Result<Option<Break>, StoreError> {
+        let Some(newest) = newest else {
+            return Ok(None);
+        };
+        let reason = if newest.checkpoint.is_none() {
+            BreakReason::CheckpointUnreadable
+        } else if !checkpoints::has_entry(self.connection, newest.sequence)? {
+            BreakReason::CheckpointNotInChain
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Break {
+            id: None,
+            sequence: newest.sequence,
+            reason,
+        }))
+    }
+
     fn along_the_chain(&mut self) -> Result<Option<Break>, StoreError> {
         let mut broken = None;
         links::each_after(self.connection, 0, |entry| match self.step(&entry) {
@@ -100,11 +149,21 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn checkpoint(&self, stored: &StoredLink) -> Result<Link, Stop> {
-        let checkpoint = read_checkpoint(self.connection, Some(stored.sequence))?
-            .ok_or(Stop::Broken(BreakReason::RecordMissing))?;
+    fn checkpoint(&mut self, stored: &StoredLink) -> Result<Link, Stop> {
+        let found = checkpoints::at(self.connection, stored.sequence)?
+            .ok_or(Stop::Broken(BreakReason::CheckpointMissing))?;
+        let checkpoint = found
+            .checkpoint
+            .ok_or(Stop::Broken(BreakReason::CheckpointUnreadable))?;
         let expected = self.place.extend_checkpoint(&checkpoint);
-        holds(stored, expected, stored.named().is_none())
+        let place = holds(stored, expected, stored.named().is_none())
+            .map_err(|_| Stop::Broken(BreakReason::CheckpointChanged))?;
+        self.checkpoints.insert(place.sequence);
+        if self.noted == Some(checkpoint.through.hash) {
+            // It was in the log when this was removed, or the entry would not say so.
+            self.noted_at = Some(checkpoint.through.sequence);
+        }
+        Ok(place)
     }
 
     fn record(&mut self, stored: &StoredLink, kind: EntryKind) -> Result<Link, Stop> {
@@ -134,6 +193,9 @@ impl Walk<'_> {
                 self.open.remove(&order);
                 self.bodies(order, &halves)?;
                 self.records += 1;
+                if let Some(ended) = ended {
+                    self.recount.add(place.sequence, started, ended);
+                }
             }
         }
         Ok(place)
@@ -220,6 +282,13 @@ impl Walk<'_> {
                 reason,
             }));
         }
+        if let Some(sequence) = checkpoints::stranger(self.connection, &self.checkpoints)? {
+            return Ok(Some(Break {
+                id: None,
+                sequence,
+                reason: BreakReason::CheckpointNotInChain,
+            }));
+        }
         let derived: i64 = self.connection.query_row(
             "SELECT max(through_sequence, indexed_sequence) FROM progress",
             [],
@@ -268,32 +337,4 @@ impl From<rusqlite::Error> for Stop {
     fn from(error: rusqlite::Error) -> Self {
         Self::Failed(error.into())
     }
-}
-
-/// The checkpoint that says where the chain begins now.
-fn newest_checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
-    read_checkpoint(connection, None)
-}
-
-fn read_checkpoint(
-    connection: &Connection,
-    sequence: Option<u64>,
-) -> rusqlite::Result<Option<Checkpoint>> {
-    connection
-        .prepare_cached(
-            "SELECT through_sequence, through_hash, removed_records, made_at FROM checkpoints \
-             WHERE ?1 IS NULL OR sequence = ?1 ORDER BY sequence DESC LIMIT 1",
-        )?
-        .query_row([sequence.map(signed)], |row| {
-            let through = Link {
-                sequence: unsigned(row.get(0)?),
-                hash: Hash(row.get(1)?),
-            };
-            Ok(Checkpoint {
-                through,
-                removed_records: unsigned(row.get(2)?),
-                made_at: Timestamp::from_millisecond(row.get(3)?).unwrap_or(Timestamp::MIN),
-            })
-        })
-        .optional()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use activity::sqlite::SqliteStore;
-use activity::{Activity, ActivityId, Durability, Status};
+use activity::{Activity, ActivityId, Durability, GroupBy, Period, Status};
 use policy::OperationType;
 
 use crate::support::*;
@@ -39,6 +39,7 @@ async fn what_was_open_when_the_process_died_is_interrupted() {
         record.error_message.as_deref(),
         Some("mcpproxy stopped before this ended")
     );
+    assert_eq!(record.duration_ms, None, "nobody knows how long it took");
     assert!(after.verify(None).await.unwrap().holds());
     // What is derived catches up, the interrupted record included.
     assert_eq!(list(&after, &[("q", "write")]).await.total, 1);
@@ -64,21 +65,29 @@ async fn what_is_only_in_the_journal_is_read_without_a_daemon() {
 
     let crashed = tempfile::tempdir().unwrap();
     copy_files(folder.path(), crashed.path());
+    let mut heads = Vec::new();
     for _ in 0..2 {
-        let store = SqliteStore::open_read_only(&crashed.path().join("data")).unwrap();
-        let after = Activity::new(Arc::new(store), settings());
+        let (after, waiting) = open_to_read(crashed.path());
+        assert_eq!(waiting, 0);
         for id in ids.iter().chain([&last]) {
             let record = after.get(*id).await.unwrap().unwrap();
             assert_eq!(record.status, Status::Success);
             let text = record.response.unwrap();
             assert_eq!(Some(text.as_str()), success().response);
         }
-        let interrupted = after.get(begun.as_ref().unwrap().id()).await.unwrap();
-        assert_eq!(interrupted.unwrap().status, Status::Interrupted);
+        // Who only reads ends nothing: that is for the next start.
+        let begun = after.get(begun.as_ref().unwrap().id()).await.unwrap();
+        assert_eq!(begun.unwrap().status, Status::Pending);
+        let day = after.summary(Period::Day, GroupBy::Server).await.unwrap();
+        assert_eq!(day.total.records, 4);
         let verification = after.verify(None).await.unwrap();
         assert!(verification.holds(), "{verification:?}");
-        assert_eq!(verification.records, 5);
+        assert_eq!((verification.records, verification.entries), (5, 9));
+        heads.push(verification.head);
     }
+    assert_eq!(heads[0], heads[1]);
+    let opened = SqliteStore::open(&options(crashed.path())).unwrap();
+    assert_eq!(opened.interrupted, 1);
     blocker.execute_batch("COMMIT").unwrap();
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use activity::sqlite::{OpenError, SqliteOptions, SqliteStore};
-use activity::{Activity, Durability, StoreError};
+use activity::{Activity, Durability, GroupBy, Period, StoreError};
 use rusqlite::Connection;
 
 use crate::support::*;
@@ -82,7 +82,7 @@ async fn a_newer_layout_is_refused_and_left_alone() {
         "{error}"
     );
     let error = SqliteStore::open_read_only(&folder.path().join("data")).unwrap_err();
-    assert!(error.to_string().contains("upgrade mcpproxy"), "{error}");
+    assert!(error.to_string().contains("newer mcpproxy"), "{error}");
     assert!(database(folder.path()).exists());
 }
 
@@ -107,8 +107,7 @@ async fn two_writers_are_one_too_many_but_readers_are_welcome() {
     assert!(matches!(error, OpenError::InUse(_)), "{error}");
 
     let id = complete(&activity, read_call(), success()).await;
-    let reader = SqliteStore::open_read_only(&folder.path().join("data")).unwrap();
-    let reader = Activity::new(std::sync::Arc::new(reader), settings());
+    let reader = open_to_read(folder.path()).0;
     eventually("what was answered is in the database", async || {
         reader.get(id).await.unwrap().is_some()
     })
@@ -121,6 +120,35 @@ async fn two_writers_are_one_too_many_but_readers_are_welcome() {
         .unwrap_err();
     assert!(matches!(error, StoreError::ReadOnly), "{error}");
     reader.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_stands_in_for_a_log_is_empty_and_creates_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::nothing_in(&folder.path().join("data")).unwrap();
+    let nothing = Activity::new(std::sync::Arc::new(store), settings());
+    assert_eq!(list(&nothing, &[("server", "files")]).await.total, 0);
+    let found = nothing.verify(None).await.unwrap();
+    assert!(found.holds() && found.records == 0);
+    let day = nothing.summary(Period::Day, GroupBy::Server).await.unwrap();
+    assert_eq!(day.total.records, 0);
+    let refused = nothing.begin(read_call(), Durability::Written).await;
+    assert!(matches!(refused.unwrap_err(), StoreError::ReadOnly));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn an_older_layout_is_not_read_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path()).await;
+    let connection = Connection::open(database(folder.path())).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    drop(connection);
+    let error = SqliteStore::open_read_only(&folder.path().join("data")).unwrap_err();
+    assert!(
+        matches!(error, OpenError::Older { found: 1, .. }),
+        "{error}"
+    );
 }
 
 #[test]
@@ -157,6 +185,83 @@ mod unix {
             let path = file.unwrap().path();
             assert_eq!(mode(&path), 0o600, "{}", path.display());
         }
+    }
+
+    /// Runs it in a thread of a user who is not allowed everything, if this one is. Its threads
+    /// are that user's, too.
+    fn as_nobody(work: impl FnOnce() + Send + 'static) {
+        let thread = std::thread::spawn(move || {
+            if rustix::process::geteuid().is_root() {
+                let nobody = rustix::process::Uid::from_raw(65_534);
+                rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            }
+            work();
+        });
+        thread.join().unwrap();
+    }
+
+    /// Copies some files of a log into a directory that nobody can write.
+    fn sealed_copy(folder: &Path, files: &[&str]) -> tempfile::TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        let data = copy.path().join("data");
+        fs::create_dir(&data).unwrap();
+        for file in files {
+            fs::copy(folder.join("data").join(file), data.join(file)).unwrap();
+            fs::set_permissions(data.join(file), fs::Permissions::from_mode(0o444)).unwrap();
+        }
+        fs::set_permissions(copy.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o555)).unwrap();
+        copy
+    }
+
+    #[tokio::test]
+    async fn a_copy_that_cannot_be_written_can_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        filled(folder.path()).await;
+        let copy = sealed_copy(folder.path(), &["activity.db"]);
+        let path = copy.path().to_owned();
+        as_nobody(move || {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            runtime.block_on(async {
+                let (activity, waiting) = open_to_read(&path);
+                assert_eq!(waiting, 0);
+                assert_eq!(list(&activity, &[("server", "files")]).await.total, 50);
+                assert!(activity.verify(None).await.unwrap().holds());
+            });
+        });
+        let data = copy.path().join("data");
+        assert_eq!(fs::read_dir(data).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_a_journal_holds_that_cannot_be_stored_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        filled(folder.path()).await;
+        let journal = ["activity.journal-1", "activity.journal-2"];
+        let before = sealed_copy(folder.path(), &["activity.db"]);
+        let activity = open(folder.path());
+        let blocker = Connection::open(database(folder.path())).unwrap();
+        blocker.execute_batch("BEGIN IMMEDIATE").unwrap();
+        complete(&activity, read_call(), success()).await;
+        complete(&activity, read_call(), success()).await;
+        let data = before.path().join("data");
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
+        for file in journal {
+            fs::copy(folder.path().join("data").join(file), data.join(file)).unwrap();
+            fs::set_permissions(data.join(file), fs::Permissions::from_mode(0o444)).unwrap();
+        }
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o555)).unwrap();
+        blocker.execute_batch("COMMIT").unwrap();
+        let path = before.path().to_owned();
+        as_nobody(move || {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            runtime.block_on(async {
+                let (activity, waiting) = open_to_read(&path);
+                assert_eq!(waiting, 4, "two starts and two ends");
+                assert_eq!(list(&activity, &[]).await.total, 50);
+            });
+        });
+        activity.close().await.unwrap();
     }
 
     #[test]

@@ -225,8 +225,44 @@ async fn without_payloads_only_sizes_and_fingerprints_are_kept() {
     let record = activity.get(id).await.unwrap().unwrap();
     assert_eq!((record.arguments, record.response), (None, None));
     assert_eq!((record.request_bytes, record.response_bytes), (120, 44));
+    assert!(record.arguments_not_kept && record.response_not_kept);
+    let without = Start {
+        arguments: None,
+        ..read_call()
+    };
+    let id = complete(&activity, without, blocked()).await;
+    let record = activity.get(id).await.unwrap().unwrap();
+    assert!(!record.arguments_not_kept && !record.response_not_kept);
     assert!(activity.verify(None).await.unwrap().holds());
     assert_eq!(list(&activity, &[("q", "notes")]).await.total, 0);
+}
+
+#[tokio::test]
+async fn without_payloads_changes_still_say_what_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let activity = open(folder.path());
+    activity.reconfigure(Settings {
+        payloads: Payloads::None,
+        ..settings()
+    });
+    for (record_type, kept) in [
+        (RecordType::ToolCall, false),
+        (RecordType::PolicyDecision, false),
+        (RecordType::QuarantineChange, true),
+        (RecordType::ServerChange, true),
+        (RecordType::ConfigChange, true),
+        (RecordType::System, true),
+    ] {
+        let start = Start {
+            arguments: Some(r#"{"event":"started"}"#),
+            ..Start::new(record_type, Source::Api)
+        };
+        let end = End::new(Outcome::Success, Duration::ZERO);
+        let id = activity.record(start, end, Durability::Written);
+        let record = activity.get(id.await.unwrap()).await.unwrap().unwrap();
+        assert_eq!(record.arguments.is_some(), kept, "{record_type}");
+        assert_eq!(record.arguments_not_kept, !kept, "{record_type}");
+    }
 }
 
 #[tokio::test]

@@ -21,3 +21,4 @@ mod retention;
 mod stats;
 mod support;
 mod tamper;
+mod tamper_checkpoints;

@@ -54,7 +54,11 @@ async fn sums_reach_exactly_as_far_back_as_the_period() {
     record("2026-03-30T10:15:00Z", "before", success()).await;
     record("2026-03-30T10:45:00Z", "files", success()).await;
     record("2026-03-30T23:00:00Z", "files", failure()).await;
-    record("2026-03-31T10:10:00Z", "github", blocked()).await;
+    let slowly = End {
+        duration: Duration::from_millis(50),
+        ..blocked()
+    };
+    record("2026-03-31T10:10:00Z", "github", slowly).await;
     set("2026-03-31T10:30:00Z");
     let change = Start::new(RecordType::ConfigChange, Source::Cli);
     let end = End::new(Outcome::Success, Duration::ZERO);
@@ -75,6 +79,7 @@ async fn sums_reach_exactly_as_far_back_as_the_period() {
             success: 1,
             error: 1,
             blocked: 1,
+            // Without what was refused.
             duration_ms: 912,
             request_bytes: 360,
             response_bytes: 44,
@@ -166,7 +171,8 @@ async fn usage_has_calls_errors_and_the_slow_end() {
     );
     assert_eq!(
         (files.request_bytes, files.response_bytes),
-        (101 * 120, 4_400)
+        (100 * 120, 4_400),
+        "what was refused is in no number"
     );
     let github = &usage.tools[1];
     assert_eq!((github.calls, github.errors), (3, 3));

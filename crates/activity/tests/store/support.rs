@@ -28,6 +28,15 @@ pub(crate) fn open(directory: &Path) -> Activity {
     Activity::new(Arc::new(store), settings())
 }
 
+/// Opens the log as commands without a daemon do; also how many entries are not shown.
+pub(crate) fn open_to_read(directory: &Path) -> (Activity, u64) {
+    let opened = SqliteStore::open_read_only(&directory.join("data")).unwrap();
+    (
+        Activity::new(Arc::new(opened.store), settings()),
+        opened.waiting,
+    )
+}
+
 pub(crate) fn settings() -> Settings {
     let redactor = Redactor::new(["hunter2-secret"]).unwrap();
     Settings {

@@ -8,7 +8,7 @@ use policy::ServerName;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::guardian;
+use crate::api::{guardian, log_advice};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 use crate::settings::config_failure;
@@ -103,10 +103,8 @@ fn start_failure(error: &StartError) -> Failure {
         StartError::Pins(_) => {
             failure.advice("make the files readable, or use the mcpproxy that wrote them")
         }
-        StartError::Chronicle(_)
-        | StartError::ApiKey(_)
-        | StartError::Listen(_)
-        | StartError::Address(_) => failure,
+        StartError::Chronicle(error) => failure.advice(log_advice(error)),
+        StartError::ApiKey(_) | StartError::Listen(_) | StartError::Address(_) => failure,
     }
 }
 

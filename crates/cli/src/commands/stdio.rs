@@ -25,7 +25,7 @@ pub(crate) async fn run(settings: &Settings) -> Outcome {
     })?;
     let surroundings = daemon::surroundings(&data_dir, guardian());
     let activity = daemon::open_activity(data_dir.path(), &config).await;
-    let activity = activity.map_err(|error| log_failure(&error))?;
+    let activity = activity.map_err(|error| log_failure(&error))?.activity;
     let pins = open_pins(&data_dir)?;
     let engine = Engine::start(Arc::new(config), surroundings, activity, pins).await;
     let door = Arc::new(AgentDoor::new(Arc::clone(&engine)));

@@ -66,6 +66,34 @@ fn assert_error(path: &str, answer: &(u16, Value), status: u16, words: &[&str]) 
     }
 }
 
+/// Of two values one would be ignored, and nobody would know which.
+#[tokio::test]
+async fn a_parameter_given_twice_is_400() {
+    let proxy = Proxy::start().await;
+    let head = "0".repeat(64);
+    for (path, name) in [
+        ("/activity?type=tool_call&type=system", "type"),
+        ("/activity?limit=1&server=up&limit=1", "limit"),
+        ("/activity/summary?period=1h&period=24h", "period"),
+        ("/activity/usage?period=1h&period=1h", "period"),
+        ("/activity/export?status=error&status=success", "status"),
+        ("/activity/export?format=csv&format=json", "format"),
+        (&format!("/activity/verify?head={head}&head={head}"), "head"),
+        ("/events?server=up&server=down", "server"),
+    ] {
+        let words = [&format!("{name} is given more than once"), "INVALID_FILTER"];
+        assert_error(path, &proxy.rest(path).await, 400, &words);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_parameter_of_an_export_is_answered_with_all_that_there_are() {
+    let proxy = Proxy::start().await;
+    let path = "/activity/export?foo=1";
+    let words = ["'foo'", "server", "format", "include_bodies", "limit"];
+    assert_error(path, &proxy.rest(path).await, 400, &words);
+}
+
 #[tokio::test]
 async fn a_wrong_filter_value_is_400_with_the_allowed_ones() {
     let proxy = Proxy::start().await;

@@ -168,6 +168,11 @@ async fn a_call_whose_client_went_away_is_cancelled() {
         proxy.list("?status=cancelled&tool=hangs").await.len() == 1
     })
     .await;
+    let cancelled = only(proxy.list("?status=cancelled&tool=hangs").await);
+    assert!(
+        cancelled["duration_ms"].as_u64().unwrap() > 0,
+        "{cancelled}"
+    );
     assert_eq!(proxy.list("?status=pending").await, Vec::<Value>::new());
 }
 
@@ -203,6 +208,45 @@ async fn without_payloads_only_their_sizes_are_kept() {
     assert!(record["response_bytes"].as_u64().unwrap() > 0);
     assert_eq!(proxy.data("/activity/verify").await["valid"], true);
     assert!(proxy.list("?q=kept").await.is_empty());
+    // That they are not kept is said, and not taken for there having been none.
+    let id = record["id"].as_str().unwrap();
+    let shown = proxy.daemon.home.cli(["activity", "show", id]).await;
+    let size = &record["response_bytes"];
+    for line in [
+        "arguments (".to_owned(),
+        format!("response ({size} bytes, not kept)"),
+    ] {
+        assert!(shown.stdout.contains(&line), "{line}: {}", shown.stdout);
+    }
+}
+
+#[tokio::test]
+async fn without_payloads_nothing_that_an_upstream_says_is_kept() {
+    let failing = r#"{"content":[{"type":"text","text":"no paper"}],"isError":true}"#;
+    let protocol_error = Outcome::Error {
+        code: -32000,
+        message: "out of paper".to_owned(),
+    };
+    let config = json!({"activity": {"payloads": "none"}});
+    let tools = [
+        Tool::read_only("fails").returns(failing),
+        Tool::read_only("breaks").outcome(protocol_error),
+    ];
+    let proxy = Proxy::with(config, tools).await;
+    let mut client = proxy.client().await;
+    for name in ["up:fails", "up:breaks"] {
+        let call = json!({"name": name, "intent": {"operation_type": "read"}});
+        client.call("call_tool_read", &call).await.unwrap();
+    }
+    for record in proxy.recorded_calls().await {
+        assert_eq!(record["error_code"], "UPSTREAM_ERROR", "{record}");
+        let message = "the tool answered with an error, whose text is not kept";
+        assert_eq!(record["error_message"], message, "{record}");
+    }
+    assert!(proxy.list("?q=paper").await.is_empty());
+    // What is no call is told by its arguments, and stays.
+    let started = only(proxy.list("?type=system").await);
+    assert_eq!(started["arguments"]["event"], "started", "{started}");
 }
 
 #[tokio::test]

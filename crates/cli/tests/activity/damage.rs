@@ -50,6 +50,9 @@ async fn assert_runs_on(proxy: &Proxy) {
     };
     let log = proxy.daemon.log();
     assert!(log.contains(aside), "{aside} is not named in {log}");
+    // The new log says itself which one it replaces.
+    let started = &proxy.list("?type=system").await[0]["arguments"];
+    assert_eq!(started["damaged_log_kept_as"], aside.as_str(), "{started}");
     proxy.client().await.succeed(WRITE, &json!({"n": 1})).await;
     assert_eq!(proxy.recorded_calls().await.len(), 1);
     assert_eq!(proxy.data("/activity/verify").await["valid"], true);
@@ -86,6 +89,87 @@ async fn an_empty_file_is_a_new_log() {
     assert_eq!(set_aside(&proxy.daemon.home), Vec::<String>::new());
     proxy.calls(1).await;
     assert_eq!(proxy.recorded_calls().await.len(), 3);
+}
+
+/// The log of a daemon that has stopped, changed before a command without a daemon reads it.
+async fn stopped_with(damage: impl Fn(&mut Vec<u8>)) -> Home {
+    let proxy = Proxy::start().await;
+    proxy.calls(20).await;
+    let (home, _) = proxy.daemon.stop().await;
+    let mut bytes = fs::read(database(&home)).unwrap();
+    damage(&mut bytes);
+    fs::write(database(&home), bytes).unwrap();
+    home
+}
+
+#[tokio::test]
+async fn a_damaged_log_is_told_of_once_with_what_to_do() {
+    // One that cannot be opened, and one that turns out to be damaged while it is read.
+    let no_database = stopped_with(|bytes| *bytes = b"not a database at all".repeat(1_000)).await;
+    let in_its_midst = stopped_with(|bytes| {
+        let pages = bytes.len() / 8_192;
+        bytes[2 * 8_192..(pages - 1) * 8_192].fill(0xa5);
+    })
+    .await;
+    for (home, said) in [
+        (no_database, "file is not a database"),
+        (in_its_midst, "malformed"),
+    ] {
+        for command in ["list", "verify", "export"] {
+            let output = home.cli(["activity", command]).await;
+            output.ended_with(1);
+            let error = &output.stderr;
+            assert_eq!(error.matches(said).count(), 1, "{command}: {error}");
+            assert!(error.contains("   do: start `mcpproxy serve`"), "{error}");
+            assert!(!error.contains("daemon's output"), "{error}");
+            assert!(!error.contains("Error code"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_serve_refuses_comes_with_what_to_do() {
+    type Spoil = fn(&std::path::Path);
+    let table: [(Spoil, &str); 4] = [
+        (
+            |file| {
+                let connection = rusqlite::Connection::open(file).unwrap();
+                connection.pragma_update(None, "user_version", 99).unwrap();
+            },
+            "   do: upgrade mcpproxy, or move the file away",
+        ),
+        (
+            |file| {
+                let target = file.with_extension("elsewhere");
+                fs::rename(file, &target).unwrap();
+                std::os::unix::fs::symlink(&target, file).unwrap();
+            },
+            "   do: remove the link",
+        ),
+        (
+            |file| {
+                fs::remove_file(file).unwrap();
+                fs::create_dir(file).unwrap();
+            },
+            "   do: make it a plain file",
+        ),
+        (
+            |file| {
+                fs::remove_file(file).unwrap();
+                let connection = rusqlite::Connection::open(file).unwrap();
+                let table = "CREATE TABLE recipes (name TEXT)";
+                connection.execute_batch(table).unwrap();
+            },
+            "   do: move it away",
+        ),
+    ];
+    for (spoil, advice) in table {
+        let home = stopped_with(|_| ()).await;
+        spoil(&database(&home));
+        let output = home.cli(["serve"]).await;
+        output.ended_with(1);
+        assert!(output.stderr.contains(advice), "{}", output.stderr);
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,8 @@ mod load;
 #[cfg(test)]
 mod paging;
 #[cfg(test)]
+mod reading;
+#[cfg(test)]
 mod secrets;
 #[cfg(test)]
 mod support;

@@ -2,6 +2,7 @@
 //! first record that is wrong.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -200,6 +201,107 @@ async fn a_tail_that_was_cut_off_is_found_by_a_noted_head() {
         output.stderr.contains("not in the log"),
         "{}",
         output.stderr
+    );
+}
+
+/// A row that looks like what retention leaves behind does not hide that records were removed.
+#[tokio::test]
+async fn a_forged_checkpoint_hides_nothing() {
+    let log = Stopped::with_calls().await;
+    let last = head(&log.verify().await);
+    log.change(&format!(
+        "CREATE TEMP TABLE joined AS SELECT group_concat(hex(entries), '') AS digits
+             FROM (SELECT entries FROM chain ORDER BY first);
+         DELETE FROM chain;
+         INSERT INTO chain SELECT 3, unhex(substr(digits, 1 + 2 * 2 * {ENTRY})) FROM joined;
+         INSERT INTO checkpoints
+             SELECT 1000, 2, unhex(substr(digits, 1 + 2 * ({ENTRY} + 17), 64)), 1, 1700000000000
+             FROM joined;
+         DELETE FROM payloads WHERE record = (SELECT min(id) FROM records);
+         DELETE FROM records WHERE id = (SELECT min(id) FROM records);"
+    ));
+    let found = log.verify().await;
+    assert_eq!(
+        found["broken"]["reason"], "checkpoint_not_in_chain",
+        "{found}"
+    );
+    let output = log
+        .home
+        .cli(["activity", "verify", "--head", last.as_str()])
+        .await;
+    output.ended_with(1);
+    let named = "first break at entry 1000: checkpoint not in chain";
+    assert!(output.stderr.contains(named), "{}", output.stderr);
+}
+
+#[tokio::test]
+async fn changed_sums_are_found_apart_from_the_records() {
+    let log = Stopped::with_calls().await;
+    log.change("UPDATE hourly SET records = 99");
+    let found = log.verify().await;
+    assert_eq!(found["broken"], Value::Null);
+    assert_eq!(found["sums_agree"], false);
+    let output = log.home.cli(["activity", "verify"]).await;
+    output.ended_with(1);
+    assert!(
+        output.stderr.contains("do not agree with its records"),
+        "{}",
+        output.stderr
+    );
+}
+
+/// What retention removed since is not tampering, but it is not confirmed either.
+#[tokio::test]
+async fn a_head_that_retention_removed_is_told_apart_from_tampering() {
+    let proxy = Proxy::start().await;
+    let mut client = proxy.client().await;
+    let noted = head(&proxy.data("/activity/verify").await);
+    for number in 0..6 {
+        client.succeed(WRITE, &json!({"n": number})).await;
+    }
+    let recent = head(&proxy.data("/activity/verify").await);
+    let (home, _) = proxy.daemon.stop().await;
+    let mut config = read_json(&home.config_file());
+    config["activity"] = json!({"max_records": 4});
+    let daemon = TestDaemon::start(home, config).await;
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while daemon.api("/activity/verify").await["checkpoint"].is_null() {
+        assert!(Instant::now() < deadline, "retention never ran");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let verify = async |head: &str| {
+        daemon
+            .home
+            .cli(["activity", "verify", "--head", head])
+            .await
+    };
+    let output = verify(&noted).await;
+    output.ended_with(1);
+    let (said, why) = (
+        "the noted head cannot be confirmed any more",
+        "may have been in what it removed",
+    );
+    assert!(output.stderr.contains(said), "{}", output.stderr);
+    assert!(output.stderr.contains(why), "{}", output.stderr);
+    assert!(
+        !output.stderr.contains("not as it was written"),
+        "{}",
+        output.stderr
+    );
+    let output = verify(&recent).await;
+    let said = "the noted head is in the log; ";
+    assert!(
+        output.succeeded().stdout.contains(said),
+        "{}",
+        output.stdout
+    );
+    let current = head(&daemon.api("/activity/verify").await);
+    let said = "the noted head is in the log, and still its head";
+    let output = verify(&current).await;
+    assert!(
+        output.succeeded().stdout.contains(said),
+        "{}",
+        output.stdout
     );
 }
 

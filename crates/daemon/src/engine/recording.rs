@@ -6,6 +6,7 @@ use activity::{
     Durability, End, Facts, Metadata, OpenRecord, Outcome, RecordType, RecordedIntent, Source,
     Start, StoreError,
 };
+use config::Payloads;
 use mcp::RawValue;
 use policy::{Code, Decision, Refusal, ToolVariant};
 use serde::Deserialize;
@@ -15,6 +16,9 @@ use super::{CallRequest, Engine};
 /// Characters of an upstream's error text that stand in the record's message; all of it is in the
 /// response.
 const MESSAGE_LENGTH: usize = 300;
+
+/// Stands for what an upstream said where nothing that it says is to be kept.
+const TEXT_NOT_KEPT: &str = "the tool answered with an error, whose text is not kept";
 
 /// On whose behalf a call is made, for the log.
 #[derive(Debug, Clone)]
@@ -137,26 +141,22 @@ impl Engine {
         answer: &Result<Box<RawValue>, Refusal>,
         took: Duration,
     ) {
-        let message;
-        let mut end = match answer {
-            Ok(result) => {
-                let outcome = match upstream_error(result) {
-                    None => Outcome::Success,
-                    Some(text) => {
-                        message = text;
-                        Outcome::Error {
-                            code: Code::UpstreamError.as_str(),
-                            message: &message,
-                        }
-                    }
-                };
-                End::new(outcome, took)
-            }
-            Err(refusal) => {
-                let (code, message) = (refusal.code.as_str(), refusal.message.as_str());
-                End::new(Outcome::Error { code, message }, took)
-            }
+        let failure = match answer {
+            Ok(result) => upstream_error(result).map(|text| (Code::UpstreamError, text)),
+            Err(refusal) => Some((refusal.code, refusal.message.clone())),
         };
+        let keeps_text = self.config().activity.payloads == Payloads::Full;
+        let outcome = match &failure {
+            None => Outcome::Success,
+            Some((code, text)) => Outcome::Error {
+                code: code.as_str(),
+                message: match code {
+                    Code::UpstreamError if !keeps_text => TEXT_NOT_KEPT,
+                    _ => text,
+                },
+            },
+        };
+        let mut end = End::new(outcome, took);
         if let Ok(result) = answer {
             end.response = Some(result.get());
             end.response_bytes = result.get().len() as u64;

@@ -66,7 +66,7 @@ impl Guard {
         let is_same = origin
             .strip_prefix("http://")
             .and_then(Authority::parse)
-            .is_some_and(|origin| origin.is(host));
+            .is_some_and(|origin| self.is_ours(origin.host) && origin.port == host.port);
         if is_same {
             Ok(())
         } else {
@@ -96,10 +96,6 @@ impl<'a> Authority<'a> {
         };
         Some(Self { host, port })
     }
-
-    fn is(self, other: Self) -> bool {
-        self.host.eq_ignore_ascii_case(other.host) && self.port == other.port
-    }
 }
 
 /// The value of a header that may be given once at most.
@@ -119,7 +115,7 @@ fn only<'a>(
         .transpose()
 }
 
-/// Lets a request pass whose Host is this daemon's own and whose Origin, if it has one, is the same.
+/// Lets a request pass whose Host is this daemon's own and whose Origin, if it has one, is so, too.
 /// Nothing a browser does reaches the Unix socket.
 pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     if request.extensions().get::<Transport>() == Some(&Transport::Socket) {
@@ -142,7 +138,7 @@ pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Ne
         ),
         Foreign::Origin => (
             "FOREIGN_ORIGIN",
-            "requests from pages of other origins than http:// with the request's own Host are refused",
+            "requests from pages that are not this daemon's own are refused",
             "send no Origin; only browsers need one",
         ),
         Foreign::Origins => (
@@ -195,6 +191,10 @@ mod tests {
         }
         assert_eq!(check("LocalHost", Some("http://localhost:80")), Ok(()));
         assert_eq!(check("localhost:80", Some("http://localhost")), Ok(()));
+        assert_eq!(
+            check("127.0.0.1:8080", Some("http://localhost:8080")),
+            Ok(())
+        );
     }
 
     #[test]
@@ -225,7 +225,6 @@ mod tests {
             "https://localhost:8080",
             "http://localhost:9999",
             "http://localhost",
-            "http://127.0.0.1:8080",
             "http://localhost:8080/",
         ] {
             assert_eq!(

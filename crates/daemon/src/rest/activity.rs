@@ -26,7 +26,7 @@ type Pairs = Vec<(String, String)>;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Verified {
-    /// Whether every record is as it was written.
+    /// Whether nothing was found wrong, and the head that was asked about was found.
     valid: bool,
     #[serde(flatten)]
     verification: Verification,
@@ -48,7 +48,7 @@ pub(super) async fn list(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
 ) -> ApiResult<Page> {
-    let pairs = parse_pairs(query.as_deref());
+    let pairs = parse_pairs(query.as_deref())?;
     let request = ListRequest::from_pairs(borrowed(&pairs))?;
     Ok(Data(state.engine.activity().page(request).await?))
 }
@@ -95,7 +95,7 @@ pub(super) async fn summary(
     RawQuery(query): RawQuery,
 ) -> ApiResult<Summary> {
     let (mut period, mut group_by) = (Period::Day, GroupBy::Server);
-    for (name, value) in parse_pairs(query.as_deref()) {
+    for (name, value) in parse_pairs(query.as_deref())? {
         match name.as_str() {
             "period" => period = Period::parse(&value)?,
             "group_by" => group_by = GroupBy::parse(&value)?,
@@ -124,7 +124,7 @@ pub(super) async fn usage(
     RawQuery(query): RawQuery,
 ) -> ApiResult<Usage> {
     let mut period = Period::Day;
-    for (name, value) in parse_pairs(query.as_deref()) {
+    for (name, value) in parse_pairs(query.as_deref())? {
         match name.as_str() {
             "period" => period = Period::parse(&value)?,
             _ => return Err(unknown(&name, &["period"])),
@@ -161,12 +161,17 @@ pub(super) async fn export(
     let mut include_bodies = false;
     let mut limit = None;
     let mut filters = Pairs::new();
-    for (name, value) in parse_pairs(query.as_deref()) {
+    for (name, value) in parse_pairs(query.as_deref())? {
         match name.as_str() {
             "format" => format = ExportFormat::parse(&value)?,
             "include_bodies" => include_bodies = parse_bool("include_bodies", &value)?,
             "limit" => limit = Some(parse_number("limit", &value)?),
-            _ => filters.push((name, value)),
+            known if Filter::PARAMETERS.contains(&known) => filters.push((name, value)),
+            _ => {
+                let mut known = Filter::PARAMETERS.to_vec();
+                known.extend(["format", "include_bodies", "limit"]);
+                return Err(unknown(&name, &known));
+            }
         }
     }
     let export = state.engine.activity().export(ExportRequest {
@@ -200,7 +205,7 @@ pub(super) async fn verify(
     RawQuery(query): RawQuery,
 ) -> ApiResult<Verified> {
     let mut head = None;
-    for (name, value) in parse_pairs(query.as_deref()) {
+    for (name, value) in parse_pairs(query.as_deref())? {
         match name.as_str() {
             "head" => {
                 let hash: Hash = value.parse().map_err(|_| {
@@ -219,10 +224,17 @@ pub(super) async fn verify(
     }))
 }
 
-pub(super) fn parse_pairs(query: Option<&str>) -> Pairs {
-    form_urlencoded::parse(query.unwrap_or_default().as_bytes())
-        .into_owned()
-        .collect()
+/// The parameters, each of which may be given once: of two, one would be ignored.
+pub(super) fn parse_pairs(query: Option<&str>) -> Result<Pairs, FilterError> {
+    let mut pairs = Pairs::new();
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        if pairs.iter().any(|(given, _)| *given == name) {
+            let name = name.into_owned();
+            return Err(FilterError::Repeated { name });
+        }
+        pairs.push((name.into_owned(), value.into_owned()));
+    }
+    Ok(pairs)
 }
 
 pub(super) fn borrowed(pairs: &Pairs) -> impl Iterator<Item = (&str, &str)> {
@@ -272,12 +284,17 @@ impl From<FilterError> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        tracing::error!(%error, "the activity log did not answer");
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "ACTIVITY_UNAVAILABLE",
-            error.to_string(),
-        )
-        .hint("look at the daemon's output")
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        let message = format!("{error}{}", cause.unwrap_or_default());
+        tracing::error!(%message, "the activity log did not answer");
+        let hint = match error {
+            StoreError::Corrupt(_) => {
+                "start `mcpproxy serve` anew, which keeps the damaged log aside and begins another"
+            }
+            StoreError::Full => "free some disk space",
+            _ => "see what is wrong with `mcpproxy doctor`",
+        };
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self::new(status, "ACTIVITY_UNAVAILABLE", message).hint(hint)
     }
 }

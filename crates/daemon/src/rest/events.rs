@@ -61,7 +61,7 @@ pub(super) async fn watch(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    let pairs = parse_pairs(query.as_deref());
+    let pairs = parse_pairs(query.as_deref())?;
     let filter = Filter::from_pairs(borrowed(&pairs))?;
     let after = headers.get("last-event-id").map(|id| {
         let id = id.to_str().ok().and_then(|id| id.parse().ok());

@@ -90,10 +90,7 @@ fn members<'a>(value: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut
 fn add_refusals(operation: &mut Value) {
     let guards = [
         ("401", "The API key is missing or wrong."),
-        (
-            "403",
-            "The Host is not the daemon's own, or the Origin is not http:// with that Host.",
-        ),
+        ("403", "The Host or the Origin is not the daemon's own."),
     ];
     for (status, description) in guards {
         let responses = &mut operation["responses"];

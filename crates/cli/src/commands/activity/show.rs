@@ -125,6 +125,9 @@ fn labelled(out: &mut String, label: &str, value: &str) {
 
 fn body(out: &mut String, member: &str, record: &Value, size: &str) {
     if record[member].is_null() {
+        if record[format!("{member}_not_kept")] == true {
+            out.push_str(&format!("{member} ({} bytes, not kept)\n", record[size]));
+        }
         return;
     }
     out.push_str(&format!("{member}{size}\n"));

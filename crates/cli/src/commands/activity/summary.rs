@@ -9,7 +9,14 @@ use crate::commands::parse;
 use crate::exit::{Exit, Outcome};
 use crate::printer::{Entry, Format, Printer};
 
-const COLUMNS: [&str; 5] = ["records", "success", "error", "blocked", "cancelled"];
+const COLUMNS: [&str; 6] = [
+    "records",
+    "success",
+    "error",
+    "blocked",
+    "cancelled",
+    "interrupted",
+];
 
 /// The longest bar, in characters.
 const BAR: u64 = 20;
@@ -55,6 +62,7 @@ pub(super) async fn run(api: &Api, period: &str, by: &str, printer: &Printer) ->
         "ERROR",
         "BLOCKED",
         "CANCELLED",
+        "INTERRUPTED",
         "MEAN",
     ];
     if bars {
@@ -72,10 +80,11 @@ fn row(name: &str, counts: &Value) -> Vec<Entry> {
     let number = |member: &str| counts[member].as_u64().unwrap_or_default();
     let mut row: Vec<Entry> = vec![name.into()];
     row.extend(COLUMNS.map(|column| number(column).to_string().into()));
-    let mean = number("duration_ms")
-        .checked_div(number("records"))
-        .unwrap_or_default();
-    row.push(format!("{mean}ms").into());
+    // Neither what was refused nor what was interrupted took a time that is known.
+    let ran = number("success") + number("error") + number("cancelled");
+    let mean = number("duration_ms").checked_div(ran);
+    let mean = mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean}ms"));
+    row.push(mean.into());
     row
 }
 
@@ -89,6 +98,27 @@ fn bar(records: u64, most: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn cells(counts: &Value) -> Vec<String> {
+        let entries = row("up", counts).into_iter();
+        entries
+            .map(|entry| match entry {
+                Entry::Text(text) => text,
+                Entry::Lane(lane) => panic!("{lane:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_mean_is_that_of_what_ran() {
+        let counts = serde_json::json!({
+            "records": 7, "success": 2, "error": 1, "blocked": 1, "cancelled": 1,
+            "interrupted": 2, "duration_ms": 80,
+        });
+        assert_eq!(cells(&counts), ["up", "7", "2", "1", "1", "1", "2", "20ms"]);
+        let refused = serde_json::json!({"records": 3, "blocked": 3});
+        assert_eq!(cells(&refused).last().unwrap(), "-");
+    }
 
     #[test]
     fn bars_are_shares_of_the_largest() {

@@ -30,28 +30,71 @@ pub(super) async fn run(api: &Api, head: Option<&str>, printer: &Printer) -> Out
             "{removed} older records were removed by retention\n"
         ));
     }
-    if valid {
-        return Ok(Exit::Ok);
+    if let Some(place) = place_of_noted(&found["noted_head"]) {
+        printer.text(&format!("{place}\n"));
     }
-    Err(
-        Failure::new(Exit::Failed, "the activity log is not as it was written")
-            .why(describe(&found))
-            .advice("keep a copy of the file, and find out who could write to it"),
-    )
+    match failure(&found) {
+        None => Ok(Exit::Ok),
+        Some(failure) => Err(failure),
+    }
 }
 
-fn describe(found: &Value) -> String {
-    let broken = &found["broken"];
-    if broken.is_null() {
-        return "the head that was noted elsewhere is not in the log".to_owned();
+/// Where the head that was noted elsewhere is, if it is in the log.
+fn place_of_noted(noted: &Value) -> Option<String> {
+    if noted == "current" {
+        return Some("the noted head is in the log, and still its head".to_owned());
     }
-    let reason = broken["reason"]
-        .as_str()
-        .unwrap_or_default()
-        .replace('_', " ");
-    let record = broken["id"].as_str().unwrap_or("not known");
-    format!(
-        "first break at record {record}, entry {}: {reason}",
-        broken["sequence"]
-    )
+    let entries = noted["behind"]["entries"].as_u64()?;
+    let came = if entries == 1 { "entry" } else { "entries" };
+    Some(format!(
+        "the noted head is in the log; {entries} {came} came after it"
+    ))
+}
+
+/// What is wrong first, if anything is.
+fn failure(found: &Value) -> Option<Failure> {
+    let tampered = |why: String| {
+        Failure::new(Exit::Failed, "the activity log is not as it was written")
+            .why(why)
+            .advice("keep a copy of the file, and find out who could write to it")
+    };
+    if !found["broken"].is_null() {
+        return Some(tampered(describe(&found["broken"])));
+    }
+    if found["noted_head"] == "missing" {
+        let why = "the head that was noted elsewhere is not in the log";
+        return Some(tampered(why.to_owned()));
+    }
+    if found["noted_head"] == "unconfirmed" {
+        let made_at = found["checkpoint"]["made_at"].as_str().unwrap_or("-");
+        let why = format!(
+            "it is not in what retention left of the log, and may have been in what it removed, \
+             last at {made_at}"
+        );
+        let advice = "what is left holds; note the head above, and do so more often than records \
+                      are removed";
+        return Some(
+            Failure::new(Exit::Failed, "the noted head cannot be confirmed any more")
+                .why(why)
+                .advice(advice),
+        );
+    }
+    if found["sums_agree"] == false {
+        let what = "the sums of the activity log do not agree with its records";
+        let why = "every record holds, but `activity summary` and usage count something else";
+        let advice = "rely on `activity list` and `activity export`, and find out who could write \
+                      to the file";
+        return Some(Failure::new(Exit::Failed, what).why(why).advice(advice));
+    }
+    None
+}
+
+fn describe(broken: &Value) -> String {
+    let reason = broken["reason"].as_str().unwrap_or_default();
+    let reason = reason.replace('_', " ");
+    let entry = &broken["sequence"];
+    match broken["id"].as_str() {
+        Some(record) => format!("first break at record {record}, entry {entry}: {reason}"),
+        None => format!("first break at entry {entry}: {reason}"),
+    }
 }
