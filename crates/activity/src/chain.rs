@@ -89,35 +89,41 @@ impl Link {
 
     /// The place after this one, for an entry about this record.
     pub(crate) fn extend(self, started: &Started, ended: Option<&Ended>, kind: EntryKind) -> Self {
-        self.next(kind, encoding::version(started), |encoder| {
-            encoder.start(started);
-            if let Some(ended) = ended {
-                encoder.end(ended);
-            }
-        })
+        // In one piece: to feed the hash function field by field took it longer than to hash them.
+        let mut body = Vec::with_capacity(USUAL_ENTRY);
+        let mut encoder = Encoder(&mut body);
+        encoder.start(started);
+        if let Some(ended) = ended {
+            encoder.end(ended);
+        }
+        self.extend_encoded(kind, encoding::version(started), [&body, &[]])
     }
 
     /// The place after this one, for a checkpoint.
     pub(crate) fn extend_checkpoint(self, checkpoint: &Checkpoint) -> Self {
-        self.next(EntryKind::Checkpoint, encoding::VERSION, |encoder| {
-            encoder.number(checkpoint.through.sequence);
-            encoder.bytes(Some(&checkpoint.through.hash.0));
-            encoder.number(checkpoint.removed_records);
-            encoder.number(checkpoint.made_at.as_millisecond().cast_unsigned());
-        })
+        let mut body = Vec::new();
+        let mut encoder = Encoder(&mut body);
+        encoder.number(checkpoint.through.sequence);
+        encoder.bytes(Some(&checkpoint.through.hash.0));
+        encoder.number(checkpoint.removed_records);
+        encoder.number(checkpoint.made_at.as_millisecond().cast_unsigned());
+        self.extend_encoded(EntryKind::Checkpoint, encoding::VERSION, [&body, &[]])
     }
 
-    fn next(self, kind: EntryKind, version: u8, body: impl FnOnce(&mut Encoder<'_>)) -> Self {
+    /// The place after this one, for an entry whose start and end, or other body, are encoded.
+    pub(crate) fn extend_encoded(self, kind: EntryKind, version: u8, body: [&[u8]; 2]) -> Self {
         let sequence = self.sequence + 1;
-        // In one piece: to feed the hash function field by field took it longer than to hash them.
-        let mut entry = Vec::with_capacity(USUAL_ENTRY);
-        entry.extend([version, kind.code()]);
-        entry.extend(sequence.to_be_bytes());
-        entry.extend(self.hash.0);
-        body(&mut Encoder(&mut entry));
+        let [first, second] = body;
+        let hash = Sha256::new()
+            .chain_update([version, kind.code()])
+            .chain_update(sequence.to_be_bytes())
+            .chain_update(self.hash.0)
+            .chain_update(first)
+            .chain_update(second)
+            .finalize();
         Self {
             sequence,
-            hash: Hash::of(&entry),
+            hash: Hash(hash.into()),
         }
     }
 }

@@ -5,12 +5,14 @@
 //! undoing.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
 use super::links::StagedLink;
 use crate::chain::{EntryKind, Link};
+use crate::encoding::{self, Encoder};
 use crate::event::{Event, Phase};
 use crate::id::ActivityId;
 use crate::record::{Ended, Record, Started};
@@ -31,6 +33,9 @@ pub(super) struct Batch<'a> {
     pub(super) ends: Vec<StagedEnd<'a>>,
     pub(super) links: Vec<StagedLink>,
     places: HashMap<u64, Place, RandomState>,
+    /// Starts as the chain covers them, one after the other: the end of a record covers its start,
+    /// too, and mostly is in the same batch.
+    encoded: Vec<u8>,
 }
 
 /// Where in the batch a record is.
@@ -45,6 +50,8 @@ pub(super) struct StagedRecord<'a> {
     pub(super) started: &'a Arc<Started>,
     /// With the sequence of the entry that ended it.
     pub(super) ended: Option<(u64, &'a Ended)>,
+    /// Where its start is encoded.
+    encoded: Range<usize>,
 }
 
 #[derive(Debug)]
@@ -62,6 +69,7 @@ impl<'a> Batch<'a> {
             ends: Vec::new(),
             links: Vec::new(),
             places: HashMap::default(),
+            encoded: Vec::new(),
         }
     }
 
@@ -73,13 +81,15 @@ impl<'a> Batch<'a> {
         match entry {
             Entry::Start(started) => {
                 self.refuse_known(open, started.id)?;
-                self.link(started, None, EntryKind::Start);
-                self.add(started, None);
+                let encoded = self.encode(started);
+                self.link(started, encoded.clone(), None, EntryKind::Start);
+                self.add(started, None, encoded);
             }
             Entry::Whole(started, ended) => {
                 self.refuse_known(open, started.id)?;
-                let sequence = self.link(started, Some(ended), EntryKind::Whole);
-                self.add(started, Some((sequence, ended)));
+                let encoded = self.encode(started);
+                let sequence = self.link(started, encoded.clone(), Some(ended), EntryKind::Whole);
+                self.add(started, Some((sequence, ended)), encoded);
             }
             Entry::End(id, ended) => self.stage_end(open, *id, ended)?,
         }
@@ -95,18 +105,19 @@ impl<'a> Batch<'a> {
         match self.places.get(&id.order()) {
             Some(&Place::Record(index)) => {
                 let record = self.records.get(index);
-                let started = record
+                let (started, encoded) = record
                     .filter(|record| record.ended.is_none() && record.started.id == id)
-                    .map(|record| record.started)
+                    .map(|record| (record.started, record.encoded.clone()))
                     .ok_or(StoreError::NotPending(id))?;
-                let sequence = self.link(started, Some(ended), EntryKind::End);
+                let sequence = self.link(started, encoded, Some(ended), EntryKind::End);
                 self.records[index].ended = Some((sequence, ended));
             }
             Some(Place::End(_)) => return Err(StoreError::NotPending(id)),
             None => {
                 let started = open.get(&id.order()).filter(|started| started.id == id);
                 let started = Arc::clone(started.ok_or(StoreError::NotPending(id))?);
-                let sequence = self.link(&started, Some(ended), EntryKind::End);
+                let encoded = self.encode(&started);
+                let sequence = self.link(&started, encoded, Some(ended), EntryKind::End);
                 self.places.insert(id.order(), Place::End(self.ends.len()));
                 self.ends.push(StagedEnd {
                     sequence,
@@ -125,8 +136,28 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    fn link(&mut self, started: &Started, ended: Option<&Ended>, kind: EntryKind) -> u64 {
-        self.head = self.head.extend(started, ended, kind);
+    /// Encodes a start, and tells where.
+    fn encode(&mut self, started: &Started) -> Range<usize> {
+        let start = self.encoded.len();
+        Encoder(&mut self.encoded).start(started);
+        start..self.encoded.len()
+    }
+
+    fn link(
+        &mut self,
+        started: &Started,
+        encoded: Range<usize>,
+        ended: Option<&Ended>,
+        kind: EntryKind,
+    ) -> u64 {
+        let end = self.encoded.len();
+        if let Some(ended) = ended {
+            Encoder(&mut self.encoded).end(ended);
+        }
+        let body = [&self.encoded[encoded], &self.encoded[end..]];
+        let version = encoding::version(started);
+        self.head = self.head.extend_encoded(kind, version, body);
+        self.encoded.truncate(end);
         self.links.push(StagedLink {
             link: self.head,
             kind,
@@ -135,10 +166,19 @@ impl<'a> Batch<'a> {
         self.head.sequence
     }
 
-    fn add(&mut self, started: &'a Arc<Started>, ended: Option<(u64, &'a Ended)>) {
+    fn add(
+        &mut self,
+        started: &'a Arc<Started>,
+        ended: Option<(u64, &'a Ended)>,
+        encoded: Range<usize>,
+    ) {
         self.places
             .insert(started.id.order(), Place::Record(self.records.len()));
-        self.records.push(StagedRecord { started, ended });
+        self.records.push(StagedRecord {
+            started,
+            ended,
+            encoded,
+        });
     }
 
     /// Brings the open records up to date after the batch was committed.

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use foldhash::fast::RandomState;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::codes::{Code, signed, unsigned};
@@ -44,6 +45,9 @@ struct SumKey {
     intent_type: i64,
     status: i64,
 }
+
+/// Hour, server and tool.
+type HistogramKey = (i64, i64, i64);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
@@ -123,8 +127,8 @@ pub(super) fn write_slice(
     waiting: &VecDeque<Derived>,
 ) -> rusqlite::Result<usize> {
     let slice = waiting.len().min(SLICE);
-    let mut sums: HashMap<SumKey, Sum> = HashMap::new();
-    let mut histograms: HashMap<(i64, i64, i64), Histogram> = HashMap::new();
+    let mut sums: HashMap<SumKey, Sum, RandomState> = HashMap::default();
+    let mut histograms: HashMap<HistogramKey, Histogram, RandomState> = HashMap::default();
     let (mut bytes, mut through) = (0, 0);
     for derived in waiting.iter().take(slice) {
         bytes += derived.bytes;
@@ -157,7 +161,10 @@ pub(super) fn write_slice(
     Ok(slice)
 }
 
-fn write_sums(connection: &Connection, sums: &HashMap<SumKey, Sum>) -> rusqlite::Result<()> {
+fn write_sums(
+    connection: &Connection,
+    sums: &HashMap<SumKey, Sum, RandomState>,
+) -> rusqlite::Result<()> {
     let mut add = connection.prepare_cached(
         "INSERT INTO hourly VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
          ON CONFLICT DO UPDATE SET records = records + excluded.records, \
@@ -184,7 +191,7 @@ fn write_sums(connection: &Connection, sums: &HashMap<SumKey, Sum>) -> rusqlite:
 
 fn write_histograms(
     connection: &Connection,
-    histograms: HashMap<(i64, i64, i64), Histogram>,
+    histograms: HashMap<HistogramKey, Histogram, RandomState>,
 ) -> rusqlite::Result<()> {
     let mut get = connection.prepare_cached(
         "SELECT buckets FROM hourly_histograms WHERE hour = ?1 AND server = ?2 AND tool = ?3",
