@@ -245,12 +245,13 @@ impl Needs<'_> {
 
     /// Who only reads the log creates nothing.
     fn data_dir(self, path: &Path) -> Result<DataDir, Failure> {
-        match self {
-            Self::Log => Ok(DataDir::as_it_is(path)),
-            _ => DataDir::prepare(path).map_err(|error| {
-                Failure::from_error(Exit::Failed, "the data directory cannot be used", &error)
-            }),
-        }
+        let data_dir = match self {
+            Self::Log => DataDir::as_it_is(path),
+            _ => DataDir::prepare(path),
+        };
+        data_dir.map_err(|error| {
+            Failure::from_error(Exit::Failed, "the data directory cannot be used", &error)
+        })
     }
 
     /// Who only reads the log does not keep others from writing it.

@@ -63,11 +63,25 @@ impl DataDir {
         })
     }
 
-    /// A directory that is only read, as it is; it need not even exist.
-    pub fn as_it_is(path: &Path) -> Self {
-        Self {
+    /// A directory that is only read, as it is. It need not exist, but if something else is in its
+    /// place, or a link that leads nowhere, nothing can be said of what it holds.
+    pub fn as_it_is(path: &Path) -> Result<Self, DataDirError> {
+        let there = path
+            .ancestors()
+            .find(|ancestor| fs::symlink_metadata(ancestor).is_ok());
+        let looked_at = there.map_or(Ok(true), |there| {
+            fs::metadata(there).map(|metadata| metadata.is_dir())
+        });
+        let unusable = |source| DataDirError::Unusable {
             path: path.to_owned(),
+            source,
+        };
+        if !looked_at.map_err(unusable)? {
+            return Err(unusable(io::ErrorKind::NotADirectory.into()));
         }
+        Ok(Self {
+            path: path.to_owned(),
+        })
     }
 
     pub fn path(&self) -> &Path {
