@@ -212,9 +212,10 @@ async fn without_payloads_only_their_sizes_are_kept() {
     let id = record["id"].as_str().unwrap();
     let shown = proxy.daemon.home.cli(["activity", "show", id]).await;
     let size = &record["response_bytes"];
+    let request = &record["request_bytes"];
     for line in [
-        "arguments (".to_owned(),
-        format!("response ({size} bytes, not kept)"),
+        format!("arguments (in a request of {request} bytes, not kept)"),
+        format!("response ({size} bytes as it arrived, not kept)"),
     ] {
         assert!(shown.stdout.contains(&line), "{line}: {}", shown.stdout);
     }

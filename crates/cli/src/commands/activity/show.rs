@@ -63,20 +63,12 @@ fn sections(record: &Value, printer: &Printer) -> String {
         record,
         &["client_name", "session_id", "request_id"],
     );
+    let bytes = |member: &str| record[member].as_u64().filter(|bytes| *bytes > 0);
     // What is no call arrived in no request.
-    let of_request = match record["request_bytes"].as_u64() {
-        None | Some(0) => String::new(),
-        Some(bytes) => format!(" (in a request of {bytes} bytes)"),
-    };
-    body(&mut out, "arguments", record, &of_request);
-    let arrived = match record["response_bytes"].as_u64() {
-        None | Some(0) => String::new(),
-        Some(bytes) if record["response_truncated"] == true => {
-            format!(" ({bytes} bytes as it arrived, cut here)")
-        }
-        Some(bytes) => format!(" ({bytes} bytes as it arrived)"),
-    };
-    body(&mut out, "response", record, &arrived);
+    let of_request = bytes("request_bytes").map(|bytes| format!("in a request of {bytes} bytes"));
+    body(&mut out, "arguments", record, of_request);
+    let arrived = bytes("response_bytes").map(|bytes| format!("{bytes} bytes as it arrived"));
+    body(&mut out, "response", record, arrived);
     out
 }
 
@@ -123,16 +115,28 @@ fn labelled(out: &mut String, label: &str, value: &str) {
     out.push_str(&format!("  {label:<16} {value}\n"));
 }
 
-fn body(out: &mut String, member: &str, record: &Value, size: &str) {
-    if record[member].is_null() {
-        if record[format!("{member}_not_kept")] == true {
-            out.push_str(&format!("{member} ({} bytes, not kept)\n", record[size]));
-        }
+/// A body under a heading that says its size and what was left out; nothing if there was none.
+fn body(out: &mut String, member: &str, record: &Value, size: Option<String>) {
+    let is = |what: &str| record[format!("{member}_{what}")] == true;
+    let not_kept = is("not_kept");
+    if record[member].is_null() && !not_kept {
         return;
     }
-    out.push_str(&format!("{member}{size}\n"));
-    for text in escape::lines(&pretty(&record[member])).lines() {
-        out.push_str(&format!("  {text}\n"));
+    let cut = is("truncated").then_some("cut here");
+    let not_kept = not_kept.then_some("not kept");
+    let notes: Vec<&str> = [size.as_deref(), not_kept.or(cut)]
+        .into_iter()
+        .flatten()
+        .collect();
+    out.push_str(member);
+    if !notes.is_empty() {
+        out.push_str(&format!(" ({})", notes.join(", ")));
+    }
+    out.push('\n');
+    if !record[member].is_null() {
+        for text in escape::lines(&pretty(&record[member])).lines() {
+            out.push_str(&format!("  {text}\n"));
+        }
     }
 }
 
