@@ -66,9 +66,9 @@ fn sections(record: &Value, printer: &Printer) -> String {
     let bytes = |member: &str| record[member].as_u64().filter(|bytes| *bytes > 0);
     // What is no call arrived in no request.
     let of_request = bytes("request_bytes").map(|bytes| format!("in a request of {bytes} bytes"));
-    body(&mut out, "arguments", record, of_request);
+    body(&mut out, "arguments", record, of_request.as_deref());
     let arrived = bytes("response_bytes").map(|bytes| format!("{bytes} bytes as it arrived"));
-    body(&mut out, "response", record, arrived);
+    body(&mut out, "response", record, arrived.as_deref());
     out
 }
 
@@ -116,7 +116,7 @@ fn labelled(out: &mut String, label: &str, value: &str) {
 }
 
 /// A body under a heading that says its size and what was left out; nothing if there was none.
-fn body(out: &mut String, member: &str, record: &Value, size: Option<String>) {
+fn body(out: &mut String, member: &str, record: &Value, size: Option<&str>) {
     let is = |what: &str| record[format!("{member}_{what}")] == true;
     let not_kept = is("not_kept");
     if record[member].is_null() && !not_kept {
@@ -124,10 +124,7 @@ fn body(out: &mut String, member: &str, record: &Value, size: Option<String>) {
     }
     let cut = is("truncated").then_some("cut here");
     let not_kept = not_kept.then_some("not kept");
-    let notes: Vec<&str> = [size.as_deref(), not_kept.or(cut)]
-        .into_iter()
-        .flatten()
-        .collect();
+    let notes: Vec<&str> = [size, not_kept.or(cut)].into_iter().flatten().collect();
     out.push_str(member);
     if !notes.is_empty() {
         out.push_str(&format!(" ({})", notes.join(", ")));
