@@ -25,11 +25,11 @@ impl<'a> Rows<'a> {
         into: &str,
         columns: usize,
     ) -> rusqlite::Result<Self> {
-        // Should a row be refused, the whole batch is rolled back anyway. Said here, it spares SQLite
-        // to remember how to take back the statement alone.
         let row = format!("({})", vec!["?"; columns].join(", "));
         let prepare = |rows: usize| {
             let rows = vec![row.as_str(); rows].join(", ");
+            // Should a row be refused, the whole batch is rolled back anyway. Said here, it spares
+            // SQLite to remember how to take back this statement alone.
             connection.prepare_cached(&format!("INSERT OR ROLLBACK INTO {into} VALUES {rows}"))
         };
         Ok(Self {
