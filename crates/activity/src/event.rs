@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::record::Record;
 use crate::store::{ActivityStore, StoreError};
@@ -13,6 +15,9 @@ use crate::words::RecordType;
 
 /// How many events are fetched at once when catching up.
 const REPLAY_CHUNK: u32 = 256;
+
+/// How often a log that another process writes is looked at.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// One stored entry. The sequence is that of the hash chain: it only rises, also over restarts.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,10 +47,17 @@ pub struct Replay {
 /// Events in order without gaps: first those that were missed, then live ones.
 pub struct Follow {
     store: Arc<dyn ActivityStore>,
-    live: broadcast::Receiver<Event>,
+    news: News,
     replayed: VecDeque<Event>,
-    last: u64,
+    /// The last entry that was seen; nothing before the first, if it is followed from now on.
+    last: Option<u64>,
     catching_up: bool,
+}
+
+/// How new entries are learnt of.
+enum News {
+    Told(broadcast::Receiver<Event>),
+    Looked(Interval),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -78,12 +90,19 @@ impl Follow {
     /// Follows from now on, or from after the entry that was seen last.
     pub(crate) fn new(store: Arc<dyn ActivityStore>, after: Option<u64>) -> Self {
         // Subscribing first means that nothing falls between the replay and the live events.
-        let live = store.subscribe();
+        let news = match store.subscribe() {
+            Some(live) => News::Told(live),
+            None => {
+                let mut looks = tokio::time::interval(LOOK);
+                looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                News::Looked(looks)
+            }
+        };
         Self {
             store,
-            live,
+            news,
             replayed: VecDeque::new(),
-            last: after.unwrap_or(0),
+            last: after,
             catching_up: after.is_some(),
         }
     }
@@ -91,29 +110,39 @@ impl Follow {
     pub async fn next(&mut self) -> Result<Event, FollowError> {
         loop {
             if let Some(event) = self.replayed.pop_front() {
-                self.last = event.sequence;
+                self.last = Some(event.sequence);
                 return Ok(event);
             }
             if self.catching_up {
                 self.catch_up().await?;
                 continue;
             }
-            match self.live.recv().await {
-                Ok(event) if event.sequence <= self.last => {}
-                Ok(event) => {
-                    self.last = event.sequence;
-                    return Ok(event);
+            match &mut self.news {
+                News::Told(live) => match live.recv().await {
+                    Ok(event) if Some(event.sequence) <= self.last => {}
+                    Ok(event) => {
+                        self.last = Some(event.sequence);
+                        return Ok(event);
+                    }
+                    Err(RecvError::Lagged(_)) => return Err(FollowError::PlaceLost),
+                    Err(RecvError::Closed) => return Err(FollowError::Closed),
+                },
+                News::Looked(looks) => {
+                    looks.tick().await;
+                    self.catching_up = true;
                 }
-                Err(RecvError::Lagged(_)) => return Err(FollowError::PlaceLost),
-                Err(RecvError::Closed) => return Err(FollowError::Closed),
             }
         }
     }
 
     async fn catch_up(&mut self) -> Result<(), FollowError> {
-        let replay = self.store.replay(self.last, REPLAY_CHUNK).await?;
-        self.catching_up = replay.through > self.last && !replay.place_lost;
-        self.last = replay.through;
+        let last = match self.last {
+            Some(last) => last,
+            None => self.store.head().await?.sequence,
+        };
+        let replay = self.store.replay(last, REPLAY_CHUNK).await?;
+        self.catching_up = replay.through > last && !replay.place_lost;
+        self.last = Some(replay.through);
         self.replayed.extend(replay.events);
         if replay.place_lost {
             Err(FollowError::PlaceLost)

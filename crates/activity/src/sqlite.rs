@@ -1,6 +1,7 @@
 //! The store in one SQLite file: a thread that writes, a few connections that read.
 
 mod batch;
+mod beside;
 mod body;
 mod checkpoints;
 mod codes;
@@ -50,6 +51,7 @@ use crate::retention::{PruneStep, RetentionPolicy};
 use crate::stats::{GroupBy, Period, Summary, Usage};
 use crate::store::{ActivityStore, Durability, Entry, Health, StoreError, StoreFuture};
 use crate::verify::Verification;
+use beside::Beside;
 use files::Files;
 use journal::Journal;
 use pool::{Pool, Sharing, open_reader};
@@ -65,12 +67,21 @@ const WATCHED_EVENTS: usize = 1_024;
 pub struct SqliteStore {
     files: Files,
     readers: Arc<Pool>,
-    /// Nothing when the store was opened for reading only.
-    queue: Option<Queue>,
+    access: Access,
     health: Arc<SharedHealth>,
-    events: broadcast::Sender<Event>,
     /// Whether something was pruned since the write-ahead log was last emptied.
     pruned: AtomicBool,
+}
+
+/// Who writes.
+enum Access {
+    /// This process does.
+    Writing {
+        queue: Queue,
+        events: broadcast::Sender<Event>,
+    },
+    /// Others may.
+    Reading(Arc<Beside>),
 }
 
 #[derive(Debug, Clone)]
@@ -124,9 +135,8 @@ impl SqliteStore {
             store: Self {
                 files,
                 readers,
-                queue: Some(queue),
+                access: Access::Writing { queue, events },
                 health,
-                events,
                 pruned,
             },
             moved_aside,
@@ -143,6 +153,7 @@ impl SqliteStore {
             return Err(OpenError::Missing(directory.to_owned()));
         }
         let stored = open::store_left_behind(&files);
+        let beside = Beside::new(files.clone());
         let reader = || open_reader(&files.database(), files.sharing());
         let first = reader()?;
         schema::check(&first, &files, schema::MIGRATIONS)?;
@@ -154,49 +165,53 @@ impl SqliteStore {
             }
         };
         let readers = Pool::open(reader)?;
-        let store = Self::reading(files, readers);
+        let beside = beside.with_journal_staying(waiting > 0);
+        let store = Self::reading(files, readers, beside);
         Ok(OpenedToRead { store, waiting })
     }
 
     /// Stands in for a store that is not there yet: it has no records, takes none, and creates
     /// nothing.
     pub fn nothing_in(directory: &Path) -> Result<Self, OpenError> {
+        let files = Files::named(directory);
+        let beside = Beside::new(files.clone());
         let readers = Pool::open(schema::nothing)?;
-        Ok(Self::reading(Files::named(directory), readers))
+        Ok(Self::reading(files, readers, beside))
     }
 
-    fn reading(files: Files, readers: Arc<Pool>) -> Self {
-        let (events, _) = broadcast::channel(1);
+    fn reading(files: Files, readers: Arc<Pool>, beside: Beside) -> Self {
         Self {
             files,
             readers,
-            queue: None,
+            access: Access::Reading(Arc::new(beside)),
             health: Arc::new(SharedHealth::default()),
-            events,
             pruned: AtomicBool::new(false),
         }
     }
 
     fn queue(&self) -> Result<&Queue, StoreError> {
-        self.queue.as_ref().ok_or(StoreError::ReadOnly)
+        match &self.access {
+            Access::Writing { queue, .. } => Ok(queue),
+            Access::Reading(_) => Err(StoreError::ReadOnly),
+        }
     }
 
     /// Has what was recorded so far stored, so that it is found. A store that is busy for so long
     /// that nobody wants to wait is asked as it is.
     async fn stored(&self) -> Result<(), StoreError> {
-        let Some(queue) = &self.queue else {
-            return Ok(());
-        };
-        tokio::time::timeout(PATIENCE, queue.ask(Job::Store))
-            .await
-            .unwrap_or(Ok(()))
+        match &self.access {
+            Access::Writing { queue, .. } => tokio::time::timeout(PATIENCE, queue.ask(Job::Store))
+                .await
+                .unwrap_or(Ok(())),
+            Access::Reading(_) => Ok(()),
+        }
     }
 
     /// Has the sums brought up to date, where there is somebody to do it.
     async fn settle(&self) -> Result<(), StoreError> {
-        match &self.queue {
-            Some(queue) => queue.ask(Job::Flush).await,
-            None => Ok(()),
+        match &self.access {
+            Access::Writing { queue, .. } => queue.ask(Job::Flush).await,
+            Access::Reading(_) => Ok(()),
         }
     }
 
@@ -237,7 +252,7 @@ impl ActivityStore for SqliteStore {
     }
 
     fn abandon(&self, id: ActivityId) {
-        if let Some(queue) = &self.queue {
+        if let Access::Writing { queue, .. } = &self.access {
             queue.abandon(id);
         }
     }
@@ -330,15 +345,24 @@ impl ActivityStore for SqliteStore {
         })
     }
 
-    fn subscribe(&self) -> broadcast::Receiver<Event> {
-        self.events.subscribe()
+    fn subscribe(&self) -> Option<broadcast::Receiver<Event>> {
+        match &self.access {
+            Access::Writing { events, .. } => Some(events.subscribe()),
+            Access::Reading(_) => None,
+        }
     }
 
     fn replay(&self, after: u64, limit: u32) -> StoreFuture<'_, Replay> {
-        Box::pin(
-            self.readers
-                .run(move |connection| replay::replay(connection, after, limit)),
-        )
+        let beside = match &self.access {
+            Access::Writing { .. } => None,
+            Access::Reading(beside) => Some(Arc::clone(beside)),
+        };
+        Box::pin(self.readers.run(move |connection| {
+            if let Some(beside) = beside {
+                beside.check()?;
+            }
+            replay::replay(connection, after, limit)
+        }))
     }
 
     fn health(&self) -> Health {
@@ -347,9 +371,9 @@ impl ActivityStore for SqliteStore {
 
     fn close(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            match &self.queue {
-                Some(queue) => queue.ask(Job::Close).await,
-                None => Ok(()),
+            match &self.access {
+                Access::Writing { queue, .. } => queue.ask(Job::Close).await,
+                Access::Reading(_) => Ok(()),
             }
         })
     }

@@ -61,8 +61,9 @@ pub trait ActivityStore: Send + Sync + fmt::Debug {
     /// One short slice of forgetting; to be called until it says it is done.
     fn prune_step(&self, policy: RetentionPolicy, now: Timestamp) -> StoreFuture<'_, PruneStep>;
 
-    /// Events of entries that are stored, from now on.
-    fn subscribe(&self) -> broadcast::Receiver<Event>;
+    /// Events of entries that are stored, from now on. A store that another process writes is not
+    /// told of them; it has to be asked for a replay now and then.
+    fn subscribe(&self) -> Option<broadcast::Receiver<Event>>;
 
     /// Events of entries after the given one, oldest first.
     fn replay(&self, after: u64, limit: u32) -> StoreFuture<'_, Replay>;
@@ -125,6 +126,9 @@ pub enum StoreError {
     Exists(ActivityId),
     #[error("the activity log was opened for reading only")]
     ReadOnly,
+    /// Another process did something that only a new opening shows.
+    #[error("the activity log has to be opened anew to be read whole")]
+    Stale,
     #[error("the activity log is closed")]
     Closed,
 }

@@ -23,12 +23,20 @@ pub(super) struct Files {
     directory: PathBuf,
 }
 
+/// What tells one database from another that takes its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Look {
+    /// Nothing if there is no file.
+    identity: Option<(u64, u64)>,
+    sharing: Sharing,
+}
+
 impl Files {
     /// Makes sure of a directory that only its owner can enter.
     pub(super) fn prepare(directory: &Path) -> Result<Self, OpenError> {
         create_private_directory(directory).map_err(OpenError::file(directory))?;
         let files = Self::existing(directory)?;
-        private_mode::directory(&files.directory)?;
+        platform::directory(&files.directory)?;
         Ok(files)
     }
 
@@ -69,13 +77,22 @@ impl Files {
         self.journal().into_iter().map(length).sum::<u64>() == 0
     }
 
+    /// The database's file as it is now.
+    pub(super) fn look(&self) -> Look {
+        let metadata = fs::metadata(self.database());
+        Look {
+            identity: metadata.ok().map(|metadata| platform::identity(&metadata)),
+            sharing: self.sharing(),
+        }
+    }
+
     /// How the database can be read. Whoever writes it has both companions; without them SQLite
     /// would have to create them, and where it cannot, the file is read as it lies there.
     pub(super) fn sharing(&self) -> Sharing {
         let [wal, shm] = COMPANIONS.map(|suffix| fs::metadata(self.beside(suffix)));
         let is_used = wal.is_ok() && shm.is_ok();
         let nothing_pending = wal.map_or(0, |metadata| metadata.len()) == 0;
-        if nothing_pending && !is_used && !private_mode::can_create_in(&self.directory) {
+        if nothing_pending && !is_used && !platform::can_create_in(&self.directory) {
             Sharing::Still
         } else {
             Sharing::Shared
@@ -164,24 +181,24 @@ fn refuse_link(path: &Path) -> Result<(), OpenError> {
 fn open_private(path: &Path, options: &mut OpenOptions) -> Result<File, OpenError> {
     refuse_link(path)?;
     options.read(true).create(true);
-    private_mode::open_options(options);
+    platform::open_options(options);
     let file = options.open(path).map_err(OpenError::file(path))?;
-    private_mode::file(&file).map_err(OpenError::file(path))?;
+    platform::file(&file).map_err(OpenError::file(path))?;
     Ok(file)
 }
 
 fn create_private_directory(directory: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
-    private_mode::directory_builder(&mut builder);
+    platform::directory_builder(&mut builder);
     builder.create(directory)
 }
 
 #[cfg(unix)]
-mod private_mode {
-    use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+mod platform {
+    use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
     use std::io;
-    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
     use std::path::Path;
 
     use rustix::fs::{Access, OFlags};
@@ -190,6 +207,10 @@ mod private_mode {
 
     const STICKY: u32 = 0o1000;
     const OTHERS: u32 = 0o077;
+
+    pub(super) fn identity(metadata: &Metadata) -> (u64, u64) {
+        (metadata.dev(), metadata.ino())
+    }
 
     pub(super) fn can_create_in(directory: &Path) -> bool {
         rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).is_ok()
@@ -230,12 +251,17 @@ mod private_mode {
 
 /// Elsewhere the user's profile is private already.
 #[cfg(not(unix))]
-mod private_mode {
-    use std::fs::{DirBuilder, File, OpenOptions};
+mod platform {
+    use std::fs::{DirBuilder, File, Metadata, OpenOptions};
     use std::io;
     use std::path::Path;
 
     use crate::sqlite::error::OpenError;
+
+    /// A file in use cannot be replaced there.
+    pub(super) fn identity(_: &Metadata) -> (u64, u64) {
+        (0, 0)
+    }
 
     pub(super) fn can_create_in(_: &Path) -> bool {
         true

@@ -23,7 +23,6 @@ async fn what_was_open_when_the_process_died_is_interrupted() {
     let start = call("files", "write_file", OperationType::Write);
     let running = activity.begin(start, Durability::Durable).await.unwrap();
 
-    // The files as they are at this instant are what a crash would leave behind.
     let crashed = tempfile::tempdir().unwrap();
     copy_files(folder.path(), crashed.path());
     let opened = SqliteStore::open(&options(crashed.path())).unwrap();
@@ -89,19 +88,6 @@ async fn what_is_only_in_the_journal_is_read_without_a_daemon() {
     let opened = SqliteStore::open(&options(crashed.path())).unwrap();
     assert_eq!(opened.interrupted, 1);
     blocker.execute_batch("COMMIT").unwrap();
-}
-
-fn copy_files(from: &Path, to: &Path) {
-    let target = to.join("data");
-    std::fs::create_dir_all(&target).unwrap();
-    // The journal first: what leaves it meanwhile is in the database by then.
-    let journal = ["activity.journal-1", "activity.journal-2"];
-    for file in journal
-        .into_iter()
-        .chain(["activity.db", "activity.db-wal"])
-    {
-        std::fs::copy(from.join("data").join(file), target.join(file)).unwrap();
-    }
 }
 
 /// Not a test of its own: the process that is killed.

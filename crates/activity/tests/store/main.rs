@@ -6,6 +6,7 @@
     reason = "helpers fail as tests do, by panicking"
 )]
 
+mod beside;
 mod blocks;
 mod concurrency;
 mod crash;

@@ -11,6 +11,8 @@ use activity::{
 };
 use policy::{OperationType, Provenance, Tier};
 
+pub(crate) const JOURNAL: [&str; 2] = ["activity.journal-1", "activity.journal-2"];
+
 const DEADLINE: Duration = Duration::from_secs(20);
 
 pub(crate) fn options(directory: &Path) -> SqliteOptions {
@@ -128,6 +130,25 @@ pub(crate) async fn list(activity: &Activity, pairs: &[(&str, &str)]) -> Page {
 
 pub(crate) fn filter(pairs: &[(&str, &str)]) -> Filter {
     Filter::from_pairs(pairs.iter().copied()).unwrap()
+}
+
+/// Copies the files as they are at this instant, which is what a crash would leave behind.
+pub(crate) fn copy_files(from: &Path, to: &Path) {
+    let target = to.join("data");
+    std::fs::create_dir_all(&target).unwrap();
+    // The journal first: what leaves it meanwhile is in the database by then.
+    let files = JOURNAL
+        .into_iter()
+        .chain(["activity.db", "activity.db-wal"]);
+    for file in files {
+        std::fs::copy(from.join("data").join(file), target.join(file)).unwrap();
+    }
+}
+
+/// What comes within a bearable time.
+pub(crate) async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    let result = tokio::time::timeout(DEADLINE, future).await;
+    result.unwrap_or_else(|_| panic!("it never came"))
 }
 
 /// Waits until the condition holds; fails when it never does.

@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use activity::{Event as ActivityEvent, Filter, Follow, FollowError};
+use activity::{Event as ActivityEvent, Filter, Follow, FollowError, StoreError};
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Sse;
@@ -114,7 +114,8 @@ impl Watch {
                     Ok(event) if self.filter.matches(&event.record) => return Some(encode(&event)),
                     Ok(_) => {}
                     Err(FollowError::PlaceLost) => return Some(place_lost()),
-                    Err(FollowError::Closed) => return None,
+                    // Whoever comes back finds the log as it is then.
+                    Err(FollowError::Closed | FollowError::Store(StoreError::Stale)) => return None,
                     Err(FollowError::Store(error)) => {
                         tracing::warn!(%error, "a watcher of events is let go");
                         return None;
