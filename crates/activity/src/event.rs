@@ -86,18 +86,19 @@ impl Event {
     }
 }
 
+impl News {
+    fn by_looking() -> Self {
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self::Looked(looks)
+    }
+}
+
 impl Follow {
     /// Follows from now on, or from after the entry that was seen last.
     pub(crate) fn new(store: Arc<dyn ActivityStore>, after: Option<u64>) -> Self {
         // Subscribing first means that nothing falls between the replay and the live events.
-        let news = match store.subscribe() {
-            Some(live) => News::Told(live),
-            None => {
-                let mut looks = tokio::time::interval(LOOK);
-                looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-                News::Looked(looks)
-            }
-        };
+        let news = store.subscribe().map_or_else(News::by_looking, News::Told);
         Self {
             store,
             news,

@@ -132,6 +132,10 @@ impl Api {
         }
     }
 
+    pub(crate) fn is_daemon(&self) -> bool {
+        matches!(self, Self::Daemon { .. })
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Result<Box<RawValue>, Failure> {
         read_envelope(self.send(build(Method::GET, path, Bytes::new())?).await?).await
     }
@@ -174,7 +178,7 @@ impl Api {
         success(self.send(build(Method::GET, path, Bytes::new())?).await?).await
     }
 
-    /// The daemon's events, from now on or from after the one that was seen last.
+    /// Events, from now on or from after the one that was seen last.
     pub(crate) async fn events(&self, path: &str, last: Option<&str>) -> Result<Body, Failure> {
         let mut request = build(Method::GET, path, Bytes::new())?;
         if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {

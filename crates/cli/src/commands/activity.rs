@@ -62,7 +62,7 @@ pub(crate) async fn run(
             simulate::run(&api, settings, filter, printer).await
         }
         ActivityCommand::Verify { head } => verify::run(&api, head.as_deref(), printer).await,
-        // Handled above: it needs a daemon.
+        // Handled above: it may have to reach somebody more than once.
         ActivityCommand::Watch { .. } => Ok(Exit::Failed),
     };
     api.close().await;

@@ -274,10 +274,3 @@ async fn a_tool_with_its_server_is_answered_with_the_right_spelling() {
     assert!(!output.succeeded().stderr.contains("hint"));
     assert!(output.stdout.contains("look"), "{}", output.stdout);
 }
-
-#[tokio::test]
-async fn watching_needs_a_daemon() {
-    let home = crate::support::home();
-    home.write_config(&serde_json::json!({"mcpServers": {}}));
-    home.cli(["activity", "watch"]).await.ended_with(3);
-}

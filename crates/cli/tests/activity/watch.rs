@@ -1,16 +1,17 @@
-//! `mcpproxy activity watch`: filtered in every format, there again after the daemon was, and gone
-//! without a complaint on Ctrl-C.
+//! `mcpproxy activity watch`: filtered in every format, with a daemon, without one and from one to the
+//! next, and gone without a complaint on Ctrl-C.
 
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use testkit::{DEADLINE, Home, TestDaemon};
+use testkit::{DEADLINE, Home, Script, TestDaemon};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::time::timeout;
 
-use crate::support::{LANES, Proxy, WRITE};
+use crate::support::{LANES, Proxy, WRITE, database, home, tools};
+use crate::wire::McpClient;
 
 /// A watch that has begun.
 struct Watch {
@@ -53,6 +54,21 @@ impl Watch {
         let line = timeout(DEADLINE, self.stdout.next_line()).await;
         let line = line.expect("a line in time").unwrap();
         line.expect("it goes on")
+    }
+
+    /// The next record, of a watch as JSON lines: what it was called with and its status.
+    async fn record(&mut self) -> (String, String) {
+        let record: Value = serde_json::from_str(&self.line().await).unwrap();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        (text(&record["arguments"]["n"]), text(&record["status"]))
+    }
+
+    /// The start and the end of one call, and nothing else.
+    async fn whole_call(&mut self, name: &str) {
+        for status in ["pending", "success"] {
+            let expected = (name.to_owned(), status.to_owned());
+            assert_eq!(self.record().await, expected);
+        }
     }
 
     /// Reads lines up to one with this word.
@@ -151,10 +167,108 @@ async fn what_happens_before_its_first_event_is_not_missed_either() {
     let mut client = proxy.client().await;
     client.succeed(WRITE, &json!({"n": "meanwhile"})).await;
     watch.signal(Signal::CONT);
-    watch.note("the daemon is back").await;
+    watch.note("watching").await;
     let started: Value = serde_json::from_str(&watch.line().await).unwrap();
     assert_eq!(started["arguments"]["n"], "meanwhile", "{started}");
     watch.interrupt().await;
+}
+
+const CALLS: [&str; 4] = ["--type", "tool_call", "-o", "jsonl"];
+
+/// A home with an upstream and no daemon.
+fn home_without_daemon() -> (Home, Value) {
+    let home = home();
+    let upstream = home.upstream("up", &Script::new(tools()));
+    let config = json!({"mcpServers": {"up": upstream.config()}});
+    home.write_config(&config);
+    (home, config)
+}
+
+/// A call by a process that is its own daemon for as long as it runs.
+async fn call_without_daemon(home: &Home, name: &str) {
+    let arguments = json!({"n": name}).to_string();
+    home.cli(["call", "tool-write", "up:save", "--args", &arguments])
+        .await
+        .succeeded();
+}
+
+#[tokio::test]
+async fn without_a_daemon_the_log_itself_is_watched_from_its_first_record() {
+    let (home, _) = home_without_daemon();
+    let mut watch = Watch::begin(&home, &CALLS).await;
+    assert!(!home.path().join(".mcpproxy/activity").exists());
+    for name in ["first", "second"] {
+        call_without_daemon(&home, name).await;
+        watch.whole_call(name).await;
+    }
+    let mut from_now_on = Watch::begin(&home, &CALLS).await;
+    call_without_daemon(&home, "third").await;
+    for watch in [&mut watch, &mut from_now_on] {
+        watch.whole_call("third").await;
+    }
+    for watch in [watch, from_now_on] {
+        watch.interrupt().await;
+    }
+}
+
+#[tokio::test]
+async fn daemons_come_and_go_and_a_watch_goes_on() {
+    let (home, config) = home_without_daemon();
+    let mut watch = Watch::begin(&home, &CALLS).await;
+    let mut home = home;
+    for round in 0..3 {
+        call_without_daemon(&home, "alone").await;
+        watch.whole_call("alone").await;
+        let daemon = TestDaemon::start(home, config.clone()).await;
+        let mut client = McpClient::connect(daemon.address()).await.unwrap();
+        client.succeed(WRITE, &json!({"n": "daemon"})).await;
+        watch.whole_call("daemon").await;
+        home = if round == 1 {
+            daemon.killed().await
+        } else {
+            daemon.stop().await.0
+        };
+    }
+    watch.interrupt().await;
+}
+
+/// What a daemon that was killed had answered may be nowhere but in its journal.
+#[tokio::test]
+async fn what_a_killed_daemon_had_answered_is_seen() {
+    let proxy = Proxy::start().await;
+    let mut watch = Watch::begin(&proxy.daemon.home, &CALLS).await;
+    let mut client = proxy.client().await;
+    for _ in 0..20 {
+        client.succeed(WRITE, &json!({"n": "answered"})).await;
+    }
+    let home = proxy.daemon.killed().await;
+    for _ in 0..20 {
+        watch.whole_call("answered").await;
+    }
+    watch.note("no daemon is running").await;
+    call_without_daemon(&home, "alone").await;
+    watch.whole_call("alone").await;
+    watch.interrupt().await;
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_read_is_no_watch() {
+    let (home, _) = home_without_daemon();
+    let file = database(&home);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(
+        &file,
+        "not a database, and long enough to be looked at".repeat(100),
+    )
+    .unwrap();
+    let output = home.cli(["activity", "watch"]).await;
+    output.ended_with(1);
+    assert!(output.stderr.contains("activity log"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("mcpproxy serve"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[tokio::test]

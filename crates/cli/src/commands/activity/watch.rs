@@ -1,5 +1,7 @@
-//! `mcpproxy activity watch`: records as they are made, until Ctrl-C.
+//! `mcpproxy activity watch`: records as they are made, until Ctrl-C. Where no daemon runs, the log itself is
+//! watched: `call` and `stdio` write it, too.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -9,7 +11,7 @@ use mcp::sse::{Event, EventParser};
 use serde_json::Value;
 
 use super::row::{HEADERS, STEPS, WIDTHS, row};
-use crate::api::{Api, lost};
+use crate::api::{Api, Needs, lost};
 use crate::args::ActivityFilter;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::layout::Layout;
@@ -19,22 +21,29 @@ use crate::time::clock;
 /// The longest event that is taken.
 const EVENT_LIMIT: usize = 16 * 1024 * 1024;
 
-/// The pause before looking for a daemon that went away.
-const RETRY: Duration = Duration::from_secs(1);
+/// The pause before looking again for somebody to tell what happens.
+const RETRY: Duration = Duration::from_millis(500);
 
-/// How long a daemon may take to say where its log ends. It says so at once, if it can read it.
+/// How many times that is tried before a word is said about it: a log that is being made, or a daemon that
+/// is being started, cannot be read for a moment.
+const QUIET_TRIES: u32 = 3;
+
+/// How long it may take to hear where the log ends. That is said at once, if it can be read.
 const GREETING: Duration = Duration::from_secs(5);
 
 /// The way from events to the reader.
 struct Watch<'a> {
+    settings: &'a Settings,
     printer: &'a Printer,
+    path: String,
     layout: Layout,
     /// The last event that was seen, or the one after which the watch began.
     place: Option<String>,
 }
 
-/// Events as they come in.
+/// Events as they come in, and from whom.
 struct Events {
+    api: Api,
     body: Body,
     parser: EventParser,
 }
@@ -51,52 +60,91 @@ pub(super) async fn run(
                 .advice("see what was before with `mcpproxy activity list --since TIME`"),
         );
     }
-    // The first connection must work; after that, a daemon may be started again.
-    let api = Api::daemon(settings).await?;
-    let path = format!("/events{}", super::query(filter, []));
-    let mut events = Events::new(api.events(&path, None).await?);
     let mut watch = Watch {
+        settings,
         printer,
+        path: format!("/events{}", super::query(filter, [])),
         layout: printer.layout(WIDTHS.to_vec(), &STEPS),
         place: None,
     };
+    // The first time must work; after that, a daemon may be started again.
+    let mut events = watch.begin().await?;
     if printer.format == Format::Table {
         printer.headers(&watch.layout, &HEADERS);
     }
     // Whoever knows their place misses nothing, even if the daemon goes before anything happens.
     let greeted = tokio::time::timeout(GREETING, watch.learn_place(&mut events)).await;
     greeted.unwrap_or(Ok(()))?;
-    printer.note("watching; end with Ctrl-C");
+    watch.say_what_is_watched(&events);
     tokio::select! {
-        outcome = watch.follow(settings, &path, events) => outcome,
+        never = watch.follow(events) => match never {},
         _ = tokio::signal::ctrl_c() => Ok(Exit::Ok),
     }
 }
 
 impl Watch<'_> {
-    async fn follow(&mut self, settings: &Settings, path: &str, first: Events) -> Outcome {
+    /// Asks the daemon, or where there is none the log itself.
+    async fn begin(&self) -> Result<Events, Failure> {
+        let api = Api::reach(self.settings, Needs::Log).await?;
+        match api.events(&self.path, self.place.as_deref()).await {
+            Ok(body) => Ok(Events {
+                api,
+                body,
+                parser: EventParser::new(EVENT_LIMIT),
+            }),
+            Err(failure) => {
+                api.close().await;
+                Err(failure)
+            }
+        }
+    }
+
+    async fn follow(&mut self, first: Events) -> Infallible {
         let mut events = first;
         loop {
             // A stream that breaks off is taken up again where it broke.
-            if let Err(failure) = self.print_all(&mut events).await {
+            if let Err(failure) = self.print_all(&mut events).await
+                && failure.exit != Exit::Unreachable
+            {
                 self.printer.note(&format!("warning: {}", failure.what));
             }
-            self.printer
-                .note("the daemon is gone; waiting for it to come back");
-            let body = loop {
-                tokio::time::sleep(RETRY).await;
-                let Ok(api) = Api::daemon(settings).await else {
-                    continue;
-                };
-                match api.events(path, self.place.as_deref()).await {
-                    Ok(body) => break body,
-                    Err(failure) if failure.exit == Exit::Unreachable => {}
-                    Err(failure) => return Err(failure),
-                }
-            };
-            self.printer.note("the daemon is back; watching");
-            events = Events::new(body);
+            let had_daemon = events.api.is_daemon();
+            if had_daemon {
+                self.printer.note("the daemon is gone");
+            }
+            // What is still open would be in the way of whoever stores what a dead process left.
+            events.close().await;
+            events = self.begin_again().await;
+            if had_daemon || events.api.is_daemon() {
+                self.say_what_is_watched(&events);
+            }
         }
+    }
+
+    async fn begin_again(&self) -> Events {
+        let mut tries = 0;
+        loop {
+            tokio::time::sleep(RETRY).await;
+            match self.begin().await {
+                Ok(events) => return events,
+                Err(failure) => {
+                    tries += 1;
+                    if tries == QUIET_TRIES {
+                        let what = failure.what;
+                        self.printer
+                            .note(&format!("warning: {what}; trying on until it works"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn say_what_is_watched(&self, events: &Events) {
+        self.printer.note(if events.api.is_daemon() {
+            "watching the daemon; end with Ctrl-C"
+        } else {
+            "watching the log, no daemon is running; end with Ctrl-C"
+        });
     }
 
     async fn learn_place(&mut self, events: &mut Events) -> Result<(), Failure> {
@@ -151,11 +199,9 @@ impl Watch<'_> {
 }
 
 impl Events {
-    fn new(body: Body) -> Self {
-        Self {
-            body,
-            parser: EventParser::new(EVENT_LIMIT),
-        }
+    async fn close(self) {
+        drop(self.body);
+        self.api.close().await;
     }
 
     /// The next event; nothing when the stream has ended.

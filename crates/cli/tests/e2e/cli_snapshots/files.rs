@@ -40,7 +40,7 @@ const FURNISHED: &str = "
 
 const WITHOUT_DAEMON: &str = "
     status_without_daemon   status
-    watch_without_daemon    activity watch
+    watch_broken_config     activity watch --config .gemini/settings.json
     restart_without_daemon  upstream restart notes
     follow_without_daemon   upstream logs notes --follow
     serve_broken_config     serve --config .gemini/settings.json
