@@ -12,7 +12,7 @@ pub(super) const HEADERS: [&str; 7] = [
 ];
 
 /// Widths for rows that come one by one, when nobody knows what the next one needs.
-pub(super) const WIDTHS: [usize; 7] = [26, 8, 12, 24, 13, 20, 8];
+pub(super) const WIDTHS: [usize; 7] = [26, 8, 12, 24, 13, 24, 8];
 
 const TIME: usize = 1;
 const SERVER: usize = 2;
