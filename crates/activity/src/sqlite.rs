@@ -153,7 +153,7 @@ impl SqliteStore {
             return Err(OpenError::Missing(directory.to_owned()));
         }
         let stored = open::store_left_behind(&files);
-        let beside = Beside::new(files.clone());
+        let mut beside = Beside::new(files.clone());
         let reader = || open_reader(&files.database(), files.sharing());
         let first = reader()?;
         schema::check(&first, &files, schema::MIGRATIONS)?;
@@ -165,7 +165,7 @@ impl SqliteStore {
             }
         };
         let readers = Pool::open(reader)?;
-        let beside = beside.with_journal_staying(waiting > 0);
+        beside.journal_stays = waiting > 0;
         let store = Self::reading(files, readers, beside);
         Ok(OpenedToRead { store, waiting })
     }

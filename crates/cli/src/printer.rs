@@ -1,6 +1,7 @@
 //! The only way to stdout and stderr. Results go to stdout, everything else to stderr.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use policy::OperationType;
@@ -42,6 +43,8 @@ pub(crate) struct Printer {
     terminal: bool,
     color: bool,
     width: Option<u16>,
+    /// Whether the reader of the results is still there, as far as is known.
+    heard: AtomicBool,
 }
 
 /// How far something has come.
@@ -69,13 +72,21 @@ impl Printer {
             terminal,
             color: terminal && !no_color && !dumb,
             width: width.map(|size| size.ws_col).filter(|columns| *columns > 0),
+            heard: AtomicBool::new(true),
         }
     }
 
     /// A result for people.
-    #[expect(clippy::unused_self, reason = "whoever prints holds a printer")]
     pub(crate) fn text(&self, text: &str) {
-        write(&mut io::stdout().lock(), text);
+        if write(&mut io::stdout().lock(), text).is_err() {
+            self.heard.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether somebody still reads the results. A reader that went away, as `head` does, is no
+    /// failure, but whatever would print without an end can stop.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.heard.load(Ordering::Relaxed)
     }
 
     /// A result as data, in the format that was asked for. `entries` names the member whose items
@@ -98,20 +109,20 @@ impl Printer {
             Format::Yaml => escape::yaml(&text),
             Format::Table | Format::Json | Format::Jsonl => escape::json(&text),
         };
-        write(&mut io::stdout().lock(), &text);
+        self.text(&text);
     }
 
     /// Something on the side, unless the user wants quiet.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            write(&mut io::stderr().lock(), &format!("{text}\n"));
+            write_aside(&format!("{text}\n"));
         }
     }
 
     /// A question, after which the answer is typed. It is asked however quiet one wants it.
     #[expect(clippy::unused_self, reason = "whoever prints holds a printer")]
     pub(crate) fn prompt(&self, question: &str) {
-        write(&mut io::stderr().lock(), question);
+        write_aside(question);
     }
 
     /// Lines that go and lines that come, coloured where colour is wanted. The text is safe.
@@ -141,14 +152,11 @@ impl Printer {
 
     /// Something that a result lacks, which whoever reads it must know.
     pub(crate) fn warning(text: &str) {
-        write(&mut io::stderr().lock(), &format!("warning: {text}\n"));
+        write_aside(&format!("warning: {text}\n"));
     }
 
     pub(crate) fn failure(failure: &Failure) {
-        write(
-            &mut io::stderr().lock(),
-            &format!("{}\n", escape::lines(&failure.to_string())),
-        );
+        write_aside(&format!("{}\n", escape::lines(&failure.to_string())));
     }
 
     /// A table without lines, as wide as the terminal at most. Text is escaped here.
@@ -274,20 +282,23 @@ impl Progress {
             let filled = usize::try_from(percent.unwrap_or(100) / 5).unwrap_or_default();
             let bar = format!("{:<20}", "#".repeat(filled));
             let line = format!("\r[{bar}] {} of {}", self.done.min(self.total), self.total);
-            write(&mut io::stderr().lock(), &line);
+            write_aside(&line);
         }
     }
 
     pub(crate) fn finish(self) {
         if self.shown && self.percent.is_some() {
-            write(&mut io::stderr().lock(), "\n");
+            write_aside("\n");
         }
     }
 }
 
-/// A reader that went away, as `head` does, is not a failure.
-fn write(stream: &mut impl Write, text: &str) {
-    let _ = stream
-        .write_all(text.as_bytes())
-        .and_then(|()| stream.flush());
+fn write(stream: &mut impl Write, text: &str) -> io::Result<()> {
+    stream.write_all(text.as_bytes())?;
+    stream.flush()
+}
+
+/// Nobody can be told that nobody can be told.
+fn write_aside(text: &str) {
+    let _ = write(&mut io::stderr().lock(), text);
 }

@@ -9,7 +9,7 @@ pub(super) struct Beside {
     files: Files,
     opened: Look,
     /// Whether a journal lies there that could not be stored. Opening anew would not help.
-    journal_stays: bool,
+    pub(super) journal_stays: bool,
 }
 
 impl Beside {
@@ -19,13 +19,6 @@ impl Beside {
             opened: files.look(),
             files,
             journal_stays: false,
-        }
-    }
-
-    pub(super) fn with_journal_staying(self, journal_stays: bool) -> Self {
-        Self {
-            journal_stays,
-            ..self
         }
     }
 

@@ -1,5 +1,5 @@
-//! `mcpproxy activity watch`: filtered in every format, with a daemon, without one and from one to the
-//! next, and gone without a complaint on Ctrl-C.
+//! `mcpproxy activity watch`: filtered in every format, with a daemon, without one and from one to
+//! the next, and gone without a complaint on Ctrl-C.
 
 use std::process::Stdio;
 
@@ -303,6 +303,43 @@ async fn a_table_has_one_header_and_a_line_for_each_record() {
         }
     }
     watch.interrupt().await;
+}
+
+/// As with `| head`.
+#[tokio::test]
+async fn it_ends_when_nobody_reads_it_any_more() {
+    let proxy = Proxy::start().await;
+    let watch = Watch::begin(&proxy.daemon.home, &CALLS).await;
+    let Watch {
+        mut child,
+        stdout,
+        stderr,
+    } = watch;
+    drop(stdout);
+    proxy.calls(1).await;
+    let status = timeout(DEADLINE, child.wait()).await.unwrap().unwrap();
+    assert_eq!(status.code(), Some(0), "{status}");
+    drop(stderr);
+}
+
+#[tokio::test]
+async fn what_hides_or_turns_text_around_is_escaped_as_data_too() {
+    let proxy = Proxy::start().await;
+    let text = "one \u{202e}two\u{9b}31m\u{e0041}";
+    let home = &proxy.daemon.home;
+    let mut json_lines = Watch::begin(home, &CALLS).await;
+    let mut yaml = Watch::begin(home, &["-o", "yaml"]).await;
+    let mut client = proxy.client().await;
+    client.succeed(WRITE, &json!({"n": text})).await;
+    let line = json_lines.line().await;
+    assert!(
+        line.contains("\\u202etwo\\u009b31m\\udb40\\udc41"),
+        "{line}"
+    );
+    let record: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(record["arguments"]["n"], text);
+    let line = yaml.line_with("one ").await;
+    assert!(line.contains("\\U0000202etwo\\U0000009b31m"), "{line}");
 }
 
 #[tokio::test]

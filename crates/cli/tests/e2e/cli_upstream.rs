@@ -311,13 +311,17 @@ async fn logs_are_shown_followed_and_kept() {
         line.expect("a line in time").unwrap().expect("a line")
     };
     assert_eq!(next().await, shown.trim_end());
-    daemon
-        .home
-        .cli(["upstream", "restart", "up"])
-        .await
-        .succeeded();
+    let restart = async || {
+        let output = daemon.home.cli(["upstream", "restart", "up"]).await;
+        output.succeeded();
+    };
+    restart().await;
     assert_eq!(next().await, shown.trim_end(), "of its second life");
-    follow.kill().await.unwrap();
+    // Whoever has read enough goes away, and the next line ends it.
+    drop(lines);
+    restart().await;
+    let status = tokio::time::timeout(DEADLINE, follow.wait()).await;
+    assert_eq!(status.expect("it ends").unwrap().code(), Some(0));
     let (home, _) = daemon.stop().await;
     let output = home.cli(["upstream", "logs", "up", "-n", "1"]).await;
     assert_eq!(output.succeeded().stdout, shown, "without a daemon");

@@ -1,7 +1,6 @@
-//! `mcpproxy activity watch`: records as they are made, until Ctrl-C. Where no daemon runs, the log itself is
-//! watched: `call` and `stdio` write it, too.
+//! `mcpproxy activity watch`: records as they are made, until Ctrl-C. Where no daemon runs, the log
+//! itself is watched: `call` and `stdio` write it, too.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,6 +12,7 @@ use serde_json::Value;
 use super::row::{HEADERS, STEPS, WIDTHS, row};
 use crate::api::{Api, Needs, lost};
 use crate::args::ActivityFilter;
+use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::layout::Layout;
 use crate::printer::{Format, Printer};
@@ -24,8 +24,8 @@ const EVENT_LIMIT: usize = 16 * 1024 * 1024;
 /// The pause before looking again for somebody to tell what happens.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// How many times that is tried before a word is said about it: a log that is being made, or a daemon that
-/// is being started, cannot be read for a moment.
+/// How many times that is tried before a word is said about it: a log that is being made, or a
+/// daemon that is being started, cannot be read for a moment.
 const QUIET_TRIES: u32 = 3;
 
 /// How long it may take to hear where the log ends. That is said at once, if it can be read.
@@ -77,9 +77,10 @@ pub(super) async fn run(
     greeted.unwrap_or(Ok(()))?;
     watch.say_what_is_watched(&events);
     tokio::select! {
-        never = watch.follow(events) => match never {},
-        _ = tokio::signal::ctrl_c() => Ok(Exit::Ok),
+        () = watch.follow(events) => {}
+        _ = tokio::signal::ctrl_c() => {}
     }
+    Ok(Exit::Ok)
 }
 
 impl Watch<'_> {
@@ -99,7 +100,8 @@ impl Watch<'_> {
         }
     }
 
-    async fn follow(&mut self, first: Events) -> Infallible {
+    /// Goes on until nobody reads it any more.
+    async fn follow(&mut self, first: Events) {
         let mut events = first;
         loop {
             // A stream that breaks off is taken up again where it broke.
@@ -107,6 +109,9 @@ impl Watch<'_> {
                 && failure.exit != Exit::Unreachable
             {
                 self.printer.note(&format!("warning: {}", failure.what));
+            }
+            if !self.printer.is_heard() {
+                return events.close().await;
             }
             let had_daemon = events.api.is_daemon();
             if had_daemon {
@@ -158,7 +163,9 @@ impl Watch<'_> {
     }
 
     async fn print_all(&mut self, events: &mut Events) -> Result<(), Failure> {
-        while let Some(event) = events.next().await? {
+        while self.printer.is_heard()
+            && let Some(event) = events.next().await?
+        {
             self.take(event)?;
         }
         Ok(())
@@ -188,11 +195,14 @@ impl Watch<'_> {
         match self.printer.format {
             Format::Table => self.printer.row(&self.layout, &row(&record, clock)),
             Format::Yaml => {
-                let yaml = crate::yaml::to_yaml(&record);
+                let yaml = escape::yaml(&crate::yaml::to_yaml(&record));
                 self.printer.text(&format!("---\n{yaml}"));
             }
             // One value a line, so that it can be piped.
-            Format::Json | Format::Jsonl => self.printer.text(&format!("{record}\n")),
+            Format::Json | Format::Jsonl => {
+                let json = escape::json(&record.to_string());
+                self.printer.text(&format!("{json}\n"));
+            }
         }
         Ok(())
     }

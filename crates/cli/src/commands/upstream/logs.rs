@@ -53,7 +53,7 @@ pub(super) async fn run(
 
 async fn follow_log(what: &What<'_>, api: &Api, printer: &Printer) -> Outcome {
     let mut cursor: Option<String> = None;
-    loop {
+    while printer.is_heard() {
         let page = look(what, api, cursor.as_deref()).await?;
         print(&page, printer);
         cursor = page["cursor"].as_str().map(str::to_owned);
@@ -61,6 +61,7 @@ async fn follow_log(what: &What<'_>, api: &Api, printer: &Printer) -> Outcome {
             tokio::time::sleep(PAUSE).await;
         }
     }
+    Ok(Exit::Ok)
 }
 
 async fn look(what: &What<'_>, api: &Api, after: Option<&str>) -> Result<Value, Failure> {
