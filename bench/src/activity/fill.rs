@@ -7,11 +7,12 @@ use std::time::Duration;
 use activity::sqlite::SqliteStore;
 use activity::{
     Activity, Durability, End, Facts, Given, Metadata, Outcome, Payloads, Period, RecordType,
-    RecordedIntent, Redactor, Settings, Source, Start,
+    RecordedIntent, Settings, Source, Start,
 };
 use anyhow::{Context, Result};
 use jiff::{SignedDuration, Timestamp};
 use policy::{DataSensitivity, OperationType, Provenance, Tier};
+use redact::Redactor;
 
 const RESPONSE: &str = r#"{"content":[{"type":"text","text":"line one\nline two\nline three"}]}"#;
 

@@ -18,11 +18,12 @@ use activity::sqlite::{SqliteOptions, SqliteStore};
 use activity::{
     Activity, ActivityId, ActivityStore, Durability, End, ExportFormat, ExportRequest, Facts,
     Filter, Given, GroupBy, ListRequest, Metadata, Outcome, Payloads, Period, PruneStep,
-    RecordType, RecordedIntent, Redactor, RetentionPolicy, Settings, Source, Start,
+    RecordType, RecordedIntent, RetentionPolicy, Settings, Source, Start,
 };
 use divan::{Bencher, black_box};
 use jiff::{SignedDuration, Timestamp};
 use policy::{DataSensitivity, OperationType, Provenance, Tier};
+use redact::Redactor;
 use tokio::runtime::Runtime;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));

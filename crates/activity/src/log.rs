@@ -15,11 +15,11 @@ use crate::filter::Filter;
 use crate::id::{ActivityId, IdSource};
 use crate::page::{Cursor, ListRequest, Page};
 use crate::record::{End, Ended, Record, Start, Started};
-use crate::redact::Redactor;
 use crate::retention::{PruneStep, Pruned, RetentionPolicy};
 use crate::stats::{GroupBy, Period, Summary, Usage};
 use crate::store::{ActivityStore, Durability, Entry, Health, StoreError};
 use crate::verify::Verification;
+use redact::Redactor;
 
 /// The activity log. Cheap to clone.
 #[derive(Clone)]

@@ -8,8 +8,8 @@ use crate::id::ActivityId;
 use crate::log::{Payloads, Settings};
 use crate::payload::{Payload, SealedPayload};
 use crate::record::{End, Ended, Metadata, Start, Started};
-use crate::redact::Glance;
 use crate::words::RecordType;
+use redact::Prefilter;
 
 /// Takes over the texts of one half of a record.
 struct Sealer<'a> {
@@ -20,7 +20,7 @@ struct Sealer<'a> {
 
 impl Settings {
     pub(crate) fn started(&self, id: ActivityId, start: Start<'_>) -> Started {
-        let sealer = self.look_at(|glance| look_at_start(glance, &start));
+        let sealer = self.look_at(|prefilter| look_at_start(prefilter, &start));
         let kept = self.keeps_arguments(start.record_type);
         let own = |text: Option<&str>| text.map(|text| sealer.own(text));
         Started {
@@ -42,12 +42,12 @@ impl Settings {
 
     pub(crate) fn ended(&self, end: End<'_>) -> Ended {
         let limit = self.max_response_bytes;
-        let sealer = self.look_at(|glance| {
+        let sealer = self.look_at(|prefilter| {
             if let Some(message) = end.outcome.message() {
-                glance.text(message);
+                prefilter.text(message);
             }
             if let Some(response) = end.response {
-                glance.json(self.redactor.window(response, limit));
+                prefilter.json(self.redactor.window(response, limit));
             }
         });
         Ended {
@@ -73,19 +73,19 @@ impl Settings {
         }
     }
 
-    fn look_at(&self, look: impl FnOnce(&mut Glance<'_>)) -> Sealer<'_> {
-        let mut glance = self.redactor.glance();
-        look(&mut glance);
+    fn look_at(&self, look: impl FnOnce(&mut Prefilter<'_>)) -> Sealer<'_> {
+        let mut prefilter = self.redactor.prefilter();
+        look(&mut prefilter);
         Sealer {
             settings: self,
-            clean: glance.finds_nothing(),
+            clean: prefilter.finds_nothing(),
         }
     }
 }
 
 /// Everything of a start that a secret could be in. What is not looked at here would be stored as
 /// it is; therefore every field is named, so that a new one is not forgotten.
-fn look_at_start(glance: &mut Glance<'_>, start: &Start<'_>) {
+fn look_at_start(prefilter: &mut Prefilter<'_>, start: &Start<'_>) {
     let Start {
         record_type: _,
         source: _,
@@ -100,13 +100,13 @@ fn look_at_start(glance: &mut Glance<'_>, start: &Start<'_>) {
     } = start;
     let names = [server_name, tool_name, session_id, client_name, request_id];
     for name in names.into_iter().flatten() {
-        glance.text(name);
+        prefilter.text(name);
     }
     for text in texts(metadata) {
-        glance.text(text);
+        prefilter.text(text);
     }
     if let Some(arguments) = arguments {
-        glance.json(arguments);
+        prefilter.json(arguments);
     }
 }
 
@@ -167,8 +167,8 @@ mod tests {
 
     use super::*;
     use crate::record::{Outcome, RecordedIntent};
-    use crate::redact::Redactor;
     use crate::words::Source;
+    use redact::Redactor;
 
     const SECRET: &str = "hunter2!";
     const PLAIN: &str = "\"plain\"";
@@ -221,7 +221,7 @@ mod tests {
     fn a_secret_is_found_wherever_a_start_has_text() {
         for place in 0..9 {
             let mut expected = vec![PLAIN.to_owned(); 9];
-            expected[place] = crate::MASK.to_owned();
+            expected[place] = redact::MASK.to_owned();
             assert_eq!(sealed_start(place), expected);
         }
         assert_eq!(sealed_start(9), vec![PLAIN; 9]);
@@ -241,7 +241,7 @@ mod tests {
             });
             let kept = ended.response.and_then(|sealed| sealed.text).unwrap();
             let found = [&*ended.error_message.unwrap(), kept.as_str()].concat();
-            assert_eq!(found.matches(crate::MASK).count(), 1, "{found}");
+            assert_eq!(found.matches(redact::MASK).count(), 1, "{found}");
             assert!(!found.contains("unter2!"), "{found}");
         }
     }

@@ -3,7 +3,7 @@
 use crate::filter::FilterError;
 use crate::payload::Payload;
 use crate::record::Record;
-use crate::redact::cut;
+use redact::cut;
 
 /// More words than this narrow nothing down and only cost time.
 const MOST_WORDS: usize = 16;

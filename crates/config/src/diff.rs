@@ -36,6 +36,7 @@ pub struct ServerChange {
 pub enum RestartOnly {
     Listen,
     DataDir,
+    Limits,
 }
 
 impl ConfigChange {
@@ -43,6 +44,7 @@ impl ConfigChange {
         let restart_only = [
             (RestartOnly::Listen, old.listen != new.listen),
             (RestartOnly::DataDir, old.data_dir != new.data_dir),
+            (RestartOnly::Limits, old.limits != new.limits),
         ];
         Self {
             servers_added: new
@@ -99,6 +101,7 @@ impl RestartOnly {
         match self {
             Self::Listen => "listen",
             Self::DataDir => "data_dir",
+            Self::Limits => "limits",
         }
     }
 }

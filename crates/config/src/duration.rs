@@ -60,6 +60,17 @@ fn bounded(text: &str, duration: Duration) -> Result<Duration, DurationError> {
     }
 }
 
+/// What an editor is told about a duration.
+pub(crate) fn schema() -> schemars::Schema {
+    schemars::json_schema!({
+        "anyOf": [
+            {"type": "number", "exclusiveMinimum": 0, "maximum": 86_400},
+            {"type": "string", "pattern": "^[0-9]+ *(ms|s|m|h)$"},
+            {"type": "null"},
+        ],
+    })
+}
+
 /// The way a duration is written into a config: whole seconds as a number, others as a text.
 pub(crate) fn to_json(duration: Duration) -> serde_json::Value {
     if duration.subsec_nanos() == 0 {

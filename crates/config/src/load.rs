@@ -4,15 +4,18 @@ mod server;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use policy::{IntentMode, Rules, ServerGlobs, Tier, Unannotated};
 use serde_json::{Map, Value};
 
 pub use self::server::{ParsedServer, parse_server};
 pub(crate) use self::server::{URL_KEYS, WORKING_DIR_KEYS};
+use crate::duration;
 use crate::error::LoadError;
 use crate::fault::{Fault, Problem};
-use crate::json::{Fields, JsonPath, Node, Position};
+use crate::json::{Fields, JsonPath, Kind, Node, Position};
+use crate::limits::read_limits;
 use crate::model::{ActivityConfig, Config, DoorsConfig, Payloads, RetrieveToolsConfig};
 use crate::overrides::ToolOverrides;
 use crate::secret::Secret;
@@ -115,6 +118,12 @@ fn read_config(text: &str, warnings: &mut Vec<Warning>) -> Result<Config, Fault>
         doors: fields
             .read("doors", |node| read_doors(node, warnings))?
             .unwrap_or(default.doors),
+        shutdown_grace: fields
+            .read("shutdown_grace", read_duration)?
+            .unwrap_or(default.shutdown_grace),
+        limits: fields
+            .read("limits", |node| read_limits(node, warnings))?
+            .unwrap_or(default.limits),
         mcp_servers: fields
             .read("mcpServers", |node| server::read_servers(node, warnings))?
             .unwrap_or(default.mcp_servers),
@@ -296,7 +305,25 @@ fn read_days(node: &Node<'_>) -> Result<u32, Fault> {
     read_number(node, 0, 365_000)
 }
 
-fn read_number<T: TryFrom<usize>>(node: &Node<'_>, lowest: u32, highest: u32) -> Result<T, Fault> {
+pub(crate) fn read_duration(node: &Node<'_>) -> Result<Duration, Fault> {
+    let duration = match node.kind() {
+        Kind::Number => duration::from_seconds(node.text()),
+        Kind::String => duration::from_text(&node.string()?),
+        found => {
+            return Err(node.fault(Problem::WrongKind {
+                expected: "a number of seconds or a text such as \"30s\"",
+                found,
+            }));
+        }
+    };
+    duration.map_err(|error| node.fault(error))
+}
+
+pub(crate) fn read_number<T: TryFrom<usize>>(
+    node: &Node<'_>,
+    lowest: u32,
+    highest: u32,
+) -> Result<T, Fault> {
     let found = node.whole_number()?;
     u32::try_from(found)
         .ok()

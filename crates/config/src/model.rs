@@ -2,11 +2,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use policy::{Rules, ServerGlobs, ServerName};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::limits::Limits;
 use crate::overrides::ToolOverrides;
 use crate::secret::Secret;
 use crate::server::ServerConfig;
@@ -33,6 +35,10 @@ pub struct Config {
     pub retrieve_tools: RetrieveToolsConfig,
     pub activity: ActivityConfig,
     pub doors: DoorsConfig,
+    /// How long calls under way may take to end when the daemon stops.
+    pub shutdown_grace: Duration,
+    /// Takes effect when the daemon starts.
+    pub limits: Limits,
     /// In the order of the file; names are unique.
     pub mcp_servers: Vec<ServerConfig>,
 }
@@ -84,6 +90,7 @@ impl Config {
     pub const DEFAULT_LISTEN: SocketAddr =
         SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
     pub const DEFAULT_TOOL_RESPONSE_LIMIT: usize = 100_000;
+    pub const DEFAULT_SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
     pub fn server(&self, name: &ServerName) -> Option<&ServerConfig> {
         self.mcp_servers.iter().find(|server| server.name == *name)
@@ -105,6 +112,8 @@ impl Default for Config {
             retrieve_tools: RetrieveToolsConfig::default(),
             activity: ActivityConfig::default(),
             doors: DoorsConfig::default(),
+            shutdown_grace: Self::DEFAULT_SHUTDOWN_GRACE,
+            limits: Limits::default(),
             mcp_servers: Vec::new(),
         }
     }

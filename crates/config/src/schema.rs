@@ -11,6 +11,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, js
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::duration;
+use crate::limits::Limits;
 use crate::model::{ActivityConfig, Config, DoorsConfig, RetrieveToolsConfig};
 use crate::server::ServerConfig;
 
@@ -55,6 +57,11 @@ struct ConfigFile {
     activity: ActivityConfig,
     /// Which of the doors beside `/mcp` are open.
     doors: DoorsConfig,
+    /// How long calls under way may take to end when the daemon stops: seconds, or a text such as "5s".
+    #[schemars(schema_with = "duration_schema")]
+    shutdown_grace: u64,
+    /// What one peer may make the daemon hold, wait for or do. Takes effect at the next start.
+    limits: Limits,
     /// The upstreams: an object by name, as other clients write it, or a list with a `name` each.
     #[serde(rename = "mcpServers")]
     #[schemars(schema_with = "servers_schema")]
@@ -148,13 +155,7 @@ fn servers_schema(generator: &mut SchemaGenerator) -> Schema {
 }
 
 fn duration_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "anyOf": [
-            {"type": "number", "exclusiveMinimum": 0, "maximum": 86_400},
-            {"type": "string", "pattern": "^[0-9]+ *(ms|s|m|h)$"},
-            {"type": "null"},
-        ],
-    })
+    duration::schema()
 }
 
 impl Default for ConfigFile {
@@ -173,6 +174,8 @@ impl Default for ConfigFile {
             retrieve_tools: config.retrieve_tools,
             activity: config.activity,
             doors: config.doors,
+            shutdown_grace: Config::DEFAULT_SHUTDOWN_GRACE.as_secs(),
+            limits: config.limits,
             mcp_servers: BTreeMap::new(),
         }
     }

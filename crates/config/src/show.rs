@@ -49,6 +49,8 @@ impl Config {
             "retrieve_tools": self.retrieve_tools,
             "activity": self.activity,
             "doors": self.doors,
+            "shutdown_grace": duration::to_json(self.shutdown_grace),
+            "limits": self.limits,
             "mcpServers": servers,
         })
     }

@@ -198,6 +198,7 @@ proptest! {
         key in prop::sample::select(&[
             "listen", "data_dir", "api_key", "require_mcp_auth", "tool_response_limit",
             "intent_declaration", "tool_overrides", "retrieve_tools", "activity", "doors",
+            "shutdown_grace", "limits",
             "mcpServers",
         ][..]),
         value in json(),

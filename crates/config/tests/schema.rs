@@ -40,6 +40,8 @@ fn the_schema_names_exactly_the_keys_that_are_read() {
         "retrieve_tools": {"schema_budget": 1},
         "activity": {"retention_days": 1, "max_records": 1, "max_size_mb": 1, "max_response_bytes": 1, "payloads": "full"},
         "doors": {"server": true, "direct": true},
+        "shutdown_grace": 1,
+        "limits": serde_json::to_value(config::Limits::default()).unwrap(),
         "mcpServers": {"a": server},
     });
     let loaded = config::parse(everything.to_string().as_bytes(), Path::new("x")).unwrap();
@@ -48,7 +50,13 @@ fn the_schema_names_exactly_the_keys_that_are_read() {
     let schema = config::json_schema();
     let root = properties(&schema, &schema);
     assert_eq!(keys(root), keys(everything.as_object().unwrap()));
-    for section in ["intent_declaration", "retrieve_tools", "activity", "doors"] {
+    for section in [
+        "intent_declaration",
+        "retrieve_tools",
+        "activity",
+        "doors",
+        "limits",
+    ] {
         let written = everything[section].as_object().unwrap();
         assert_eq!(
             keys(properties(&schema, &root[section])),

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use activity::sqlite::{OpenError, SqliteOptions, SqliteStore};
 use activity::{
-    Activity, Durability, End, Outcome, Payloads, RecordType, Redactor, RedactorError,
-    RetentionPolicy, Settings, Source, Start,
+    Activity, Durability, End, Outcome, Payloads, RecordType, RetentionPolicy, Settings, Source,
+    Start,
 };
 use config::{Config, ConfigChange, Secret};
 use policy::{Code, ServerName};
+use redact::{Redactor, RedactorError};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};

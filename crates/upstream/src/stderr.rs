@@ -11,8 +11,8 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use activity::Redactor;
 use config::Secret;
+use redact::Redactor;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const RING_LINES: usize = 500;
@@ -156,7 +156,7 @@ impl StderrLog {
     pub(crate) fn redacted(&self, text: &str) -> String {
         match &*self.redactor {
             Some(redactor) => redactor.text(text).into_owned(),
-            None => activity::MASK.to_owned(),
+            None => redact::MASK.to_owned(),
         }
     }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 use activity::sqlite::SqliteStore;
 use activity::{
     ActivityStore, Durability, End, Ended, Entry, ListRequest, Metadata, Outcome, Payloads,
-    RecordType, Redactor, Settings, Source, Start, Started, Status, StoreError,
+    RecordType, Settings, Source, Start, Started, Status, StoreError,
 };
 use policy::OperationType;
+use redact::Redactor;
 use serde_json::json;
 
 use crate::support::*;

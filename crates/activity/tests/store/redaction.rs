@@ -1,13 +1,13 @@
 //! Whatever JSON arrives: afterwards no configured secret is in it, and it is still JSON.
 
-use activity::{MASK, Redactor};
 use proptest::prelude::*;
+use redact::{MASK, Redactor};
 use serde_json::Value;
 
 /// Secrets with everything that JSON escapes.
 fn secret() -> impl Strategy<Value = String> {
     "[a-zA-Z0-9\"\\\\/äπ\n\t!]{6,16}".prop_filter("too short once trimmed", |secret| {
-        secret.trim().len() >= activity::SHORTEST_SECRET && secret.trim() == secret
+        secret.trim().len() >= redact::SHORTEST_SECRET && secret.trim() == secret
     })
 }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 use activity::sqlite::{Opened, SqliteOptions, SqliteStore};
 use activity::{
     Activity, ActivityId, Durability, End, Facts, Filter, Given, ListRequest, Metadata, Outcome,
-    Page, Payloads, RecordType, RecordedIntent, Redactor, Settings, Source, Start,
+    Page, Payloads, RecordType, RecordedIntent, Settings, Source, Start,
 };
 use policy::{OperationType, Provenance, Tier};
+use redact::Redactor;
 
 pub(crate) const JOURNAL: [&str; 2] = ["activity.journal-1", "activity.journal-2"];
 

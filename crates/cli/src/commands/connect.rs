@@ -4,9 +4,9 @@ mod list;
 
 use std::time::Duration;
 
-use activity::Redactor;
 use clients::{Approval, Client, ClientFileError, Door, FileChange, Places, Plan, Receipts};
 use config::{Config, Settings};
+use redact::Redactor;
 use serde_json::{Value, json};
 
 use crate::api::Api;

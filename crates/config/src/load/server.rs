@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::time::Duration;
 
 use http::HeaderName;
 use policy::{ServerName, Trust};
 
-use super::{choice, read_number, read_path, read_text};
-use crate::duration;
+use super::{choice, read_duration, read_number, read_path, read_text};
 use crate::fault::{Fault, Problem};
 use crate::json::{Fields, Kind, Node, Position};
 use crate::server::{HttpProtocol, ServerConfig, Transport};
@@ -285,20 +283,6 @@ fn read_enabled(fields: &mut Fields<'_>) -> Result<bool, Fault> {
         (None, Some((disabled, _))) => Ok(!disabled),
         (None, None) => Ok(true),
     }
-}
-
-fn read_duration(node: &Node<'_>) -> Result<Duration, Fault> {
-    let duration = match node.kind() {
-        Kind::Number => duration::from_seconds(node.text()),
-        Kind::String => duration::from_text(&node.string()?),
-        found => {
-            return Err(node.fault(Problem::WrongKind {
-                expected: "a number of seconds or a text such as \"30s\"",
-                found,
-            }));
-        }
-    };
-    duration.map_err(|error| node.fault(error))
 }
 
 fn read_trust(node: &Node<'_>) -> Result<Trust, Fault> {

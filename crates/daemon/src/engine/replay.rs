@@ -175,15 +175,14 @@ mod tests {
     use std::time::Duration;
 
     use activity::sqlite::{SqliteOptions, SqliteStore};
-    use activity::{
-        Activity, Cursor, Durability, End, Filter, Payloads, Redactor, Settings, Source,
-    };
+    use activity::{Activity, Cursor, Durability, End, Filter, Payloads, Settings, Source};
     use policy::{DataSensitivity, OperationType, PinnedTiers, ToolVariant};
     use proptest::option;
     use proptest::prelude::*;
     use proptest::sample::select;
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
+    use redact::Redactor;
 
     use super::super::recording::{Decided, log_entry};
     use super::super::{CallRequest, Caller};

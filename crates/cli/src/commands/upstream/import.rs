@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use activity::Redactor;
 use clients::{Candidate, Client, ImportVerdict, OwnAddress};
 use config::{Config, Document, SaveError, ServerConfig, Settings};
 use policy::ServerName;
+use redact::Redactor;
 use serde_json::{Value, json};
 
 use crate::args::ImportArgs;
@@ -190,7 +190,7 @@ fn mask_arguments(args: &mut [Value]) {
     for arg in args {
         let text = arg.as_str().unwrap_or_default();
         let safe = redactor.as_ref().map(|redactor| redactor.text(text));
-        *arg = safe.map_or(activity::MASK.into(), |safe| safe.into_owned().into());
+        *arg = safe.map_or(redact::MASK.into(), |safe| safe.into_owned().into());
     }
 }
 

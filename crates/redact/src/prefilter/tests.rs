@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 
 use super::*;
-use crate::redact::json;
+use crate::json;
 
 /// With everything that JSON escapes, and with what looks like an escape and is none.
 const SECRETS: [&str; 6] = [
@@ -112,16 +112,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn where_a_glance_finds_nothing_the_careful_way_changes_nothing(
+    fn where_the_prefilter_finds_nothing_redaction_changes_nothing(
         texts in prop::collection::vec(text(), 0..3),
         json in text(),
     ) {
-        let mut glance = REDACTOR.glance();
+        let mut prefilter = REDACTOR.prefilter();
         for text in &texts {
-            glance.text(text);
+            prefilter.text(text);
         }
-        glance.json(&json);
-        if glance.finds_nothing() {
+        prefilter.json(&json);
+        if prefilter.finds_nothing() {
             for text in &texts {
                 prop_assert!(matches!(REDACTOR.text(text), Cow::Borrowed(_)), "{text}");
             }
@@ -141,9 +141,9 @@ proptest! {
 }
 
 fn nothing_in(text: &str) -> bool {
-    let mut glance = REDACTOR.glance();
-    glance.json(text);
-    glance.finds_nothing()
+    let mut prefilter = REDACTOR.prefilter();
+    prefilter.json(text);
+    prefilter.finds_nothing()
 }
 
 #[test]
@@ -177,8 +177,8 @@ fn what_cannot_be_resolved_is_left_to_the_careful_way() {
 
 #[test]
 fn looks_do_not_see_what_was_looked_at_before() {
-    let mut first = REDACTOR.glance();
+    let mut first = REDACTOR.prefilter();
     first.text("hunter2!");
     assert!(!first.finds_nothing());
-    assert!(REDACTOR.glance().finds_nothing());
+    assert!(REDACTOR.prefilter().finds_nothing());
 }

@@ -34,13 +34,13 @@ thread_local! {
 }
 
 #[derive(Debug)]
-pub(crate) struct Glance<'a> {
+pub struct Prefilter<'a> {
     redactor: &'a Redactor,
     texts: String,
     found: bool,
 }
 
-impl<'a> Glance<'a> {
+impl<'a> Prefilter<'a> {
     pub(super) fn new(redactor: &'a Redactor) -> Self {
         Self {
             redactor,
@@ -50,7 +50,7 @@ impl<'a> Glance<'a> {
     }
 
     /// Adds text that means what it says.
-    pub(crate) fn text(&mut self, text: &str) {
+    pub fn text(&mut self, text: &str) {
         if text.len() > LARGE {
             self.found = self.found || self.redactor.finds_something(text);
             return;
@@ -60,7 +60,7 @@ impl<'a> Glance<'a> {
     }
 
     /// Adds JSON text: as it is, and as what it means where that differs.
-    pub(crate) fn json(&mut self, text: &str) {
+    pub fn json(&mut self, text: &str) {
         self.text(text);
         if !self.found && memchr(b'\\', text.as_bytes()).is_some() {
             self.found = push_meaning(&mut self.texts, text).is_none();
@@ -69,7 +69,7 @@ impl<'a> Glance<'a> {
     }
 
     /// Whether there is certainly nothing to redact in any of the texts.
-    pub(crate) fn finds_nothing(mut self) -> bool {
+    pub fn finds_nothing(mut self) -> bool {
         let found = self.found || self.redactor.finds_something(&self.texts);
         if self.texts.capacity() <= KEPT_CAPACITY {
             self.texts.clear();

@@ -1,11 +1,11 @@
-//! Takes secrets out of text before anything is stored.
+//! Finds and strikes out secrets in text and JSON, before anything is stored or shown.
 //!
 //! Two kinds are found: values that the operator configured, wherever they turn up, and tokens
 //! that are known by their shape. Both searches are automata, so the time is linear in the text
 //! whatever a hostile upstream sends.
 
-mod glance;
 mod json;
+mod prefilter;
 mod shapes;
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use aho_corasick::{AhoCorasick, MatchKind};
 use regex::Regex;
 
-pub(crate) use glance::Glance;
+pub use prefilter::Prefilter;
 
 /// What stands where a secret stood.
 pub const MASK: &str = "[REDACTED]";
@@ -101,17 +101,17 @@ impl Redactor {
 
     /// Redacts JSON text; what was valid JSON stays valid JSON.
     pub fn json<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut glance = self.glance();
-        glance.json(text);
-        if glance.finds_nothing() {
+        let mut prefilter = self.prefilter();
+        prefilter.json(text);
+        if prefilter.finds_nothing() {
             return Cow::Borrowed(text);
         }
         json::redact(self, text)
     }
 
     /// Begins a quick look at several texts, to find out whether they need redaction at all.
-    pub(crate) fn glance(&self) -> Glance<'_> {
-        Glance::new(self)
+    pub fn prefilter(&self) -> Prefilter<'_> {
+        Prefilter::new(self)
     }
 
     /// Redacts JSON text and keeps at most `limit` bytes of it, cut between two characters.
@@ -123,14 +123,14 @@ impl Redactor {
         self.cut_redacted(self.json(window), window.len() < text.len(), limit)
     }
 
-    /// The same for text in whose [`window`](Self::window) a glance found nothing.
-    pub(crate) fn clean_json_up_to<'a>(&self, text: &'a str, limit: usize) -> Redacted<'a> {
+    /// The same for text in whose [`window`](Self::window) a prefilter found nothing.
+    pub fn clean_json_up_to<'a>(&self, text: &'a str, limit: usize) -> Redacted<'a> {
         let window = self.window(text, limit);
         self.cut_redacted(Cow::Borrowed(window), window.len() < text.len(), limit)
     }
 
     /// As much of the text as is looked at if at most `limit` bytes of it are kept.
-    pub(crate) fn window<'a>(&self, text: &'a str, limit: usize) -> &'a str {
+    pub fn window<'a>(&self, text: &'a str, limit: usize) -> &'a str {
         cut(text, limit.saturating_add(self.longest))
     }
 
@@ -166,7 +166,7 @@ impl Redactor {
 }
 
 /// The longest beginning of the text that fits and ends between two characters.
-pub(crate) fn cut(text: &str, limit: usize) -> &str {
+pub fn cut(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
 }
 
