@@ -15,10 +15,10 @@ use super::in_flight::{Cancel, cancellation};
 use super::incoming::Incoming;
 use super::pending::{Answer, Closed, Pending};
 use super::preamble::Preamble;
-use super::salvage::answered_call;
 use super::sorter::{Reply, Sorter};
 use super::{CloseReason, RequestError};
 use crate::lines::{Line, LineReader, LineWriter};
+use crate::salvage::answered_call;
 
 /// Messages that wait for the writer. A server that reads slowly makes its callers wait here.
 const QUEUE: usize = 64;

@@ -21,7 +21,6 @@ mod modern;
 mod pending;
 mod preamble;
 mod progress;
-mod salvage;
 mod sorter;
 mod subscriptions;
 
@@ -41,6 +40,7 @@ pub use self::events::{CallId, Events, Origin};
 pub use self::handshake::{Handshake, ServerInfo};
 pub use self::hello::Hello;
 pub use self::http::{HttpEndpoint, HttpTransport, same_origin_redirects};
+pub use self::modern::ToolHeaders;
 pub use self::progress::ProgressReceiver;
 
 use self::connect::Found;

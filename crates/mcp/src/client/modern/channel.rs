@@ -17,7 +17,7 @@ use crate::client::link::Link;
 use crate::client::pending::{Answer, Closed};
 use crate::client::{CloseReason, RequestError};
 use crate::message::encode_call;
-use crate::modern::{encode_header_value, headers, name_of};
+use crate::modern::standard_headers;
 use crate::{ErrorObject, ProtocolVersion, RequestId, codes};
 
 #[derive(Debug)]
@@ -196,26 +196,6 @@ async fn while_open<T>(
         reason = closed.wait() => Err(RequestError::Closed(Arc::clone(reason))),
         outcome = work => outcome,
     }
-}
-
-/// The headers that repeat what the body says.
-fn standard_headers(method: &str, params: Option<&RawValue>) -> HeaderMap {
-    let mut map = HeaderMap::with_capacity(4);
-    let version = HeaderValue::from_static(ProtocolVersion::MODERN.as_str());
-    map.insert(headers::PROTOCOL_VERSION, version);
-    let name = name_of(method, params);
-    for (header, text) in [
-        (headers::METHOD, Some(method)),
-        (headers::NAME, name.as_deref()),
-    ] {
-        // What is encoded always makes a header.
-        if let Some(text) = text
-            && let Ok(value) = HeaderValue::from_str(&encode_header_value(text))
-        {
-            map.insert(header, value);
-        }
-    }
-    map
 }
 
 fn takes_our_version(error: &ErrorObject) -> bool {

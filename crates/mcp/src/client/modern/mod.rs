@@ -15,13 +15,13 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 pub(super) use self::channel::Carrier;
+pub use self::tools::ToolHeaders;
 
 use self::channel::{Call, Channel};
 use self::discover::discover;
 use self::envelope::{Additions, Identity, Retry};
 use self::input::{InputRequired, may_ask};
 use self::listen::Listening;
-use self::tools::Tools;
 use super::era::Refused;
 use super::events::Origin;
 use super::in_flight::Deadline;
@@ -52,7 +52,7 @@ pub(super) struct Modern {
     handshake: Arc<Handshake>,
     /// Goes along with every request, once it is set.
     log_level: Mutex<Option<Box<RawValue>>>,
-    tools: Tools,
+    tools: ToolHeaders,
     listening: Listening,
 }
 
@@ -81,7 +81,7 @@ impl Prospect {
             channel: self.0,
             handshake: Arc::new(handshake),
             log_level: Mutex::default(),
-            tools: Tools::default(),
+            tools: ToolHeaders::default(),
             listening,
         }
     }

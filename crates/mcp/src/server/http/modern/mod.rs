@@ -21,7 +21,7 @@ use super::refusal::{Reason, Refusal};
 use super::reply::{empty, event_stream, json};
 use super::stream::EventStream;
 use crate::modern::methods;
-use crate::server::modern::{Answer, Modern, Opened, names_version};
+use crate::server::modern::{Answer, Modern, Opened};
 use crate::server::route::Route;
 use crate::server::service::{Connection, Service};
 use crate::{Message, Notification, ProtocolVersion, Request, codes};
@@ -45,11 +45,7 @@ pub(super) fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
     if headers.contains_key(headers::SESSION_ID) {
         return false;
     }
-    let Message::Request(request) = message else {
-        return false;
-    };
-    matches!(request.method.as_str(), methods::DISCOVER | methods::LISTEN)
-        || names_version(request.params.as_deref())
+    matches!(message, Message::Request(request) if crate::modern::is_modern(request))
 }
 
 // === impl ModernDoor ===
