@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::envelope::{Additions, Identity};
 use crate::client::events::Origin;
 use crate::client::greeted::Duplex;
-use crate::client::http::{Exchange, TwoEndpoints, Wire};
+use crate::client::http::{Exchange, TwoEndpoints, Wire, while_open};
 use crate::client::in_flight::{Deadline, answered};
 use crate::client::incoming::Incoming;
 use crate::client::link::Link;
@@ -43,6 +43,8 @@ pub(super) struct Call<'a> {
     pub(super) additions: Additions<'a>,
     pub(super) origin: Origin,
     pub(super) deadline: Deadline,
+    /// Whether it may be sent a second time where the server says that it did not look at the first.
+    pub(super) repeatable: bool,
 }
 
 // === impl Channel ===
@@ -57,7 +59,7 @@ impl Channel {
     ) -> Answer {
         let answer = self.send(self.carrier.next_id(), call, parameters).await;
         match answer {
-            Err(RequestError::Rpc(error)) if takes_our_version(&error) => {
+            Err(RequestError::Rpc(error)) if call.repeatable && takes_our_version(&error) => {
                 self.send(self.carrier.next_id(), call, parameters).await
             }
             answer => answer,
@@ -157,6 +159,16 @@ impl Carrier {
         }
     }
 
+    pub(super) fn abandon(&self, reason: CloseReason) {
+        match self {
+            Self::Lines(link) => link.abandon(reason),
+            Self::Sse(link) => link.abandon(reason),
+            Self::Http { closed, .. } => {
+                let _ = closed.set(Arc::new(reason));
+            }
+        }
+    }
+
     pub(super) async fn close(&self) {
         match self {
             Self::Lines(link) => link.close().await,
@@ -184,17 +196,6 @@ async fn post(exchange: Exchange<'_>, headers: HeaderMap, message: Bytes) -> Ans
             failure.error = error;
             Err(RequestError::Http(Box::new(failure)))
         }
-    }
-}
-
-async fn while_open<T>(
-    closed: &Closed,
-    work: impl Future<Output = Result<T, RequestError>>,
-) -> Result<T, RequestError> {
-    tokio::select! {
-        biased;
-        reason = closed.wait() => Err(RequestError::Closed(Arc::clone(reason))),
-        outcome = work => outcome,
     }
 }
 
