@@ -86,6 +86,11 @@ pub(in crate::server) fn names_version(params: Option<&RawValue>) -> bool {
 // === impl Opened ===
 
 impl Opened {
+    /// Whether the request goes on with a call that waits for input.
+    pub(in crate::server) fn resumes(&self) -> bool {
+        self.input.state.is_some()
+    }
+
     pub(in crate::server) fn read(mut request: Request) -> Result<Self, (Request, Flaw)> {
         match take_apart(&request) {
             Ok((params, facts, input)) => {
