@@ -71,6 +71,11 @@ pub(super) fn may_need_input(method: &str) -> bool {
 // === impl Opened ===
 
 impl Opened {
+    /// Whether the request goes on with a call that waits for input.
+    pub(in crate::server) fn resumes(&self) -> bool {
+        self.input.state.is_some()
+    }
+
     pub(in crate::server) fn read(mut request: Request) -> Result<Self, (Request, Flaw)> {
         match take_apart(&request) {
             Ok((params, facts, input)) => {

@@ -11,6 +11,7 @@ use axum::response::Response as HttpResponse;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use self::tied::Tied;
 use super::HttpOptions;
@@ -33,6 +34,7 @@ pub(super) struct ModernDoor<S: Service> {
     patience: Duration,
     keep_alive: Duration,
     stall: Duration,
+    draining: CancellationToken,
 }
 
 /// Whether a message is of this era; if not, it is part of a session or opens one.
@@ -60,6 +62,7 @@ impl<S: Service> ModernDoor<S> {
             patience: options.patience,
             keep_alive: options.keep_alive,
             stall: options.stall,
+            draining: options.draining.clone(),
         }
     }
 
@@ -99,6 +102,9 @@ impl<S: Service> ModernDoor<S> {
         let opened =
             Opened::read(request).map_err(|(request, flaw)| refuse(&request, flaw.to_error()))?;
         let Opened { request, facts, .. } = &opened;
+        if self.draining.is_cancelled() && !opened.resumes() {
+            return Err(Refusal::of(&request.id, Reason::Stopping));
+        }
         check::headers_match(&parts.headers, request, &facts.version)
             .map_err(|mismatch| refuse(request, mismatch.to_error()))?;
         facts
