@@ -13,7 +13,6 @@ mod recording;
 mod replay;
 mod search;
 mod simulate;
-mod strict_json;
 mod view;
 
 use std::sync::Arc;
@@ -36,7 +35,6 @@ pub(crate) use quarantine::{Approval, QuarantineError, ServerDrift};
 pub use recording::Caller;
 pub(crate) use search::{Detail, SearchError, SearchRequest, SearchResult};
 pub(crate) use simulate::Simulation;
-pub(crate) use strict_json::check_object;
 pub(crate) use view::ToolView;
 
 /// The running product, without its doors.
