@@ -96,7 +96,7 @@ fn write_answer(bencher: Bencher<'_, '_>) {
 }
 
 fn read(message: &[u8]) -> Request {
-    match Inbound::parse(message) {
+    match Inbound::parse_from_client(message) {
         Ok(Inbound::One(Message::Request(request))) => request,
         other => unexpected(&other),
     }

@@ -8,6 +8,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`message`], [`id`], [`error`] | the JSON-RPC envelope |
+//! | [`members`], [`check_object`] | JSON objects without building them, and what is ambiguous in them |
 //! | [`version`], [`log_level`] | protocol revisions and their eras, severities |
 //! | [`modern`] | the names and the header encoding of the modern era |
 //! | [`lines`] | newline framing with a cap, for stdio |
@@ -16,6 +17,7 @@
 //! | [`server`] | the side that answers: stdio and streamable HTTP |
 
 pub mod client;
+mod client_message;
 pub mod error;
 pub mod id;
 pub mod lines;
@@ -27,8 +29,10 @@ pub mod modern;
 mod salvage;
 pub mod server;
 pub mod sse;
+mod strict_json;
 pub mod version;
 
+pub use client_message::{MemberFault, ParamsFault};
 pub use error::{ErrorObject, codes};
 pub use id::{ProgressToken, RequestId};
 pub use log_level::LogLevel;
@@ -36,4 +40,5 @@ pub use members::Members;
 pub use message::{Inbound, Message, Notification, ParseError, Request, Response};
 pub use salvage::asked_call;
 pub use serde_json::value::RawValue;
+pub use strict_json::{DEPTH_LIMIT, check_object};
 pub use version::ProtocolVersion;

@@ -3,14 +3,17 @@
 //! For the few places where a proxy has to exchange one member of an object that is not its own,
 //! such as a progress token, and must leave the others as they are.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::strict_json::Name;
+
 #[derive(Debug, Clone, Default)]
-pub struct Members<'a>(Vec<(String, Value<'a>)>);
+pub struct Members<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
 
 #[derive(Debug, Clone)]
 enum Value<'a> {
@@ -33,16 +36,28 @@ impl<'a> Members<'a> {
 
     /// The members in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
-        self.0
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_raw()))
+        self.0.iter().map(|(name, value)| (&**name, value.as_raw()))
     }
 
-    /// Exchanges the member where it stands, or adds it at the end.
+    /// The names in their order. One that was written with escapes is owned.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Cow<'a, str>> {
+        self.0.iter().map(|(name, _)| name)
+    }
+
+    /// Exchanges the member where it stands, or adds it at the end. Afterwards there is only one
+    /// of this name, even if an object was read that repeats it.
     pub fn set(&mut self, name: &str, value: Box<RawValue>) {
-        match self.0.iter_mut().find(|(key, _)| key == name) {
-            Some((_, old)) => *old = Value::Ours(value),
-            None => self.0.push((name.to_owned(), Value::Ours(value))),
+        let value = Value::Ours(value);
+        match self.0.iter().position(|(key, _)| key == name) {
+            Some(first) => {
+                let mut index = 0;
+                self.0.retain(|(key, _)| {
+                    index += 1;
+                    index - 1 <= first || key != name
+                });
+                self.0[first].1 = value;
+            }
+            None => self.0.push((Cow::Owned(name.to_owned()), value)),
         }
     }
 
@@ -52,6 +67,14 @@ impl<'a> Members<'a> {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    pub(crate) fn collect<'de: 'a, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut members = Vec::with_capacity(map.size_hint().unwrap_or(4));
+        while let Some(name) = map.next_key_seed(Name)? {
+            members.push((name, Value::Theirs(map.next_value()?)));
+        }
+        Ok(Self(members))
     }
 
     pub fn to_raw(&self) -> Result<Box<RawValue>, serde_json::Error> {
@@ -89,12 +112,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                 formatter.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::with_capacity(map.size_hint().unwrap_or(4));
-                while let Some((name, value)) = map.next_entry::<String, &'de RawValue>()? {
-                    members.push((name, Value::Theirs(value)));
-                }
-                Ok(Members(members))
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                Members::collect(map)
             }
         }
 
@@ -119,6 +138,14 @@ mod tests {
             r#"{"token":7,"a":[ 1, 2 ],"new":true}"#
         );
         assert_eq!(members.get("a").unwrap().get(), "[ 1, 2 ]");
+    }
+
+    #[test]
+    fn a_member_that_is_exchanged_is_there_once_afterwards() {
+        let raw = RawValue::from_string(r#"{"a":1,"t":1,"b":2,"\u0074":3}"#.to_owned()).unwrap();
+        let mut members = Members::parse(&raw).unwrap();
+        members.set("t", to_raw_value(&7).unwrap());
+        assert_eq!(members.to_raw().unwrap().get(), r#"{"a":1,"t":7,"b":2}"#);
     }
 
     #[test]

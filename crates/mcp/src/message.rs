@@ -3,7 +3,8 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::error::ErrorObject;
+use crate::client_message::{MemberFault, ParamsFault};
+use crate::error::{ErrorObject, codes};
 use crate::id::{RequestId, encode_string};
 
 #[derive(Debug, Clone)]
@@ -44,6 +45,18 @@ pub enum Inbound {
 pub enum ParseError {
     #[error("not valid JSON")]
     Json(#[source] serde_json::Error),
+    #[error("not a JSON-RPC 2.0 message")]
+    Member {
+        #[source]
+        fault: MemberFault,
+        id: Option<RequestId>,
+    },
+    #[error("the params of a request are not acceptable")]
+    Params {
+        #[source]
+        fault: ParamsFault,
+        id: Option<RequestId>,
+    },
     #[error("not a JSON-RPC 2.0 message: {reason}")]
     Envelope {
         reason: &'static str,
@@ -53,20 +66,20 @@ pub enum ParseError {
 }
 
 /// Every member is raw, so that a member of the wrong type still leaves the id readable.
-#[derive(Deserialize)]
-struct Envelope<'a> {
+#[derive(Default, Deserialize)]
+pub(crate) struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
-    jsonrpc: Option<&'a RawValue>,
+    pub(crate) jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
-    id: Option<&'a RawValue>,
+    pub(crate) id: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
-    method: Option<&'a RawValue>,
+    pub(crate) method: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
-    params: Option<&'a RawValue>,
+    pub(crate) params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
-    result: Option<&'a RawValue>,
+    pub(crate) result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
-    error: Option<&'a RawValue>,
+    pub(crate) error: Option<&'a RawValue>,
 }
 
 /// Tells `"result": null` from no `result` at all, which `Option` alone does not.
@@ -79,10 +92,18 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(
 // === impl Inbound ===
 
 impl Inbound {
+    /// Reads what a server sent. Members that the envelope does not know are passed over.
     pub fn parse(text: &[u8]) -> Result<Self, ParseError> {
+        Self::each(text, Message::parse)
+    }
+
+    pub(crate) fn each(
+        text: &[u8],
+        read: impl Fn(&[u8]) -> Result<Message, ParseError>,
+    ) -> Result<Self, ParseError> {
         let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
         if first != Some(&b'[') {
-            return Message::parse(text).map(Self::One);
+            return read(text).map(Self::One);
         }
         let parts: Vec<&RawValue> = serde_json::from_slice(text).map_err(ParseError::Json)?;
         if parts.is_empty() {
@@ -90,7 +111,7 @@ impl Inbound {
         }
         parts
             .into_iter()
-            .map(|part| Message::parse(part.get().as_bytes()))
+            .map(|part| read(part.get().as_bytes()))
             .collect::<Result<_, _>>()
             .map(Self::Batch)
     }
@@ -99,8 +120,17 @@ impl Inbound {
 // === impl Message ===
 
 impl Message {
+    /// Reads what a server sent; see [`Inbound::parse`].
     pub fn parse(text: &[u8]) -> Result<Self, ParseError> {
         let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(ParseError::Json)?;
+        let params = envelope.params.map(ToOwned::to_owned);
+        Self::of(&envelope, params)
+    }
+
+    pub(crate) fn of(
+        envelope: &Envelope<'_>,
+        params: Option<Box<RawValue>>,
+    ) -> Result<Self, ParseError> {
         let id = envelope.id.and_then(RequestId::from_raw);
         if !envelope.jsonrpc.is_some_and(is_version_2) {
             return Err(ParseError::envelope("`jsonrpc` must be \"2.0\"", id));
@@ -117,7 +147,6 @@ impl Message {
                 let Ok(method) = serde_json::from_str(method.get()) else {
                     return Err(ParseError::envelope("`method` must be a string", id));
                 };
-                let params = envelope.params.map(ToOwned::to_owned);
                 match (envelope.id, id) {
                     (None, _) => Ok(Self::Notification(Notification { method, params })),
                     (Some(_), Some(id)) => Ok(Self::Request(Request { id, method, params })),
@@ -217,19 +246,29 @@ impl Response {
 }
 
 impl ParseError {
-    fn envelope(reason: &'static str, id: Option<RequestId>) -> Self {
+    pub(crate) fn envelope(reason: &'static str, id: Option<RequestId>) -> Self {
         Self::Envelope { reason, id }
     }
 
     /// The answer that JSON-RPC prescribes for a message that could not be read.
     pub fn to_response(&self) -> Response {
-        let (code, id) = match self {
-            Self::Json(_) => (crate::codes::PARSE_ERROR, None),
-            Self::Envelope { id, .. } => (crate::codes::INVALID_REQUEST, id.clone()),
-        };
-        let detail = match self {
-            Self::Json(source) => format!("Parse error: {source}"),
-            Self::Envelope { reason, .. } => format!("Invalid request: {reason}"),
+        let (code, id, detail) = match self {
+            Self::Json(source) => {
+                let detail = format!("Parse error: {source}");
+                (codes::PARSE_ERROR, None, detail)
+            }
+            Self::Envelope { reason, id } => {
+                let detail = format!("Invalid request: {reason}");
+                (codes::INVALID_REQUEST, id.clone(), detail)
+            }
+            Self::Member { fault, id } => {
+                let detail = format!("Invalid request: {fault}");
+                (codes::INVALID_REQUEST, id.clone(), detail)
+            }
+            Self::Params { fault, id } => {
+                let detail = format!("Invalid params: {fault}");
+                (codes::INVALID_PARAMS, id.clone(), detail)
+            }
         };
         Response {
             id,
@@ -256,7 +295,7 @@ pub(crate) fn encode_call(id: Option<&RequestId>, method: &str, params: Option<&
     out
 }
 
-fn is_null(raw: &RawValue) -> bool {
+pub(crate) fn is_null(raw: &RawValue) -> bool {
     raw.get() == "null"
 }
 

@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 
-use mcp::RawValue;
+use mcp::{RawValue, check_object};
 use policy::{Code, DeclaredIntent, Refusal, ToolId, ToolVariant};
 use serde::Deserialize;
-
-use super::strict_json;
 
 /// A call as the one call path takes it, whatever door it came through. It exists even where the
 /// arguments are not acceptable, because a refused call is recorded like any other.
@@ -179,7 +177,7 @@ impl CallArguments<'_> {
 }
 
 fn check(parameter: &str, text: &str) -> Result<(), Refusal> {
-    strict_json::check_object(text).map_err(|error| {
+    check_object(text).map_err(|error| {
         let problem = match error.classify() {
             serde_json::error::Category::Data => "is not acceptable",
             _ => "is not valid JSON",

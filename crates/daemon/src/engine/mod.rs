@@ -13,7 +13,6 @@ mod recording;
 mod replay;
 mod search;
 mod simulate;
-mod strict_json;
 mod under_way;
 mod view;
 
@@ -37,7 +36,6 @@ pub(crate) use quarantine::{Approval, QuarantineError, ServerDrift};
 pub use recording::Caller;
 pub(crate) use search::{Detail, SearchError, SearchRequest, SearchResult};
 pub(crate) use simulate::Simulation;
-pub(crate) use strict_json::check_object;
 use under_way::UnderWay;
 pub(crate) use view::ToolView;
 

@@ -1,6 +1,11 @@
 //! Progress of running calls: who waits for which token.
+//!
+//! One connection serves many clients. A client that guesses the token of another's call could
+//! have the server report progress on it, so tokens are a keyed hash of a counter.
 
 use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -12,9 +17,11 @@ use crate::lock::lock;
 use crate::{Notification, ProgressToken};
 
 /// The tokens that were given out and whose receivers still listen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Progress {
-    next: AtomicU64,
+    calls: AtomicU64,
+    /// Keyed by the system's randomness once, so that a token costs no system call.
+    tokens: RandomState,
     listeners: Mutex<HashMap<ProgressToken, mpsc::Sender<Box<RawValue>>>>,
 }
 
@@ -33,19 +40,11 @@ struct ProgressParams {
     token: ProgressToken,
 }
 
-impl Default for Progress {
-    fn default() -> Self {
-        Self {
-            // Some servers take a zero for no token at all.
-            next: AtomicU64::new(1),
-            listeners: Mutex::default(),
-        }
-    }
-}
-
 impl Progress {
     pub(super) fn listen(self: &Arc<Self>, capacity: usize) -> (ProgressToken, ProgressReceiver) {
-        let token = ProgressToken::from(self.next.fetch_add(1, Ordering::Relaxed));
+        // 53 bits are what a server keeps that reads numbers as floating point.
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let token = ProgressToken::from(self.tokens.hash_one(call) >> 11);
         let (sender, receiver) = mpsc::channel(capacity.max(1));
         lock(&self.listeners).insert(token.clone(), sender);
         let listening = ProgressReceiver {
@@ -92,5 +91,25 @@ impl ProgressReceiver {
 impl Drop for ProgressReceiver {
     fn drop(&mut self) {
         lock(&self.progress.listeners).remove(&self.token);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_tell_nothing_of_each_other() {
+        let given_out = || {
+            let progress = Arc::new(Progress::default());
+            let tokens = (0..1_000).map(|_| progress.listen(1).0.as_u64().unwrap());
+            tokens.collect::<Vec<_>>()
+        };
+        let (mut one, other) = (given_out(), given_out());
+        assert!(one.iter().zip(&other).all(|(one, other)| one != other));
+        assert!(one.iter().all(|token| *token < 1 << 53));
+        // Of a thousand numbers below 2^53 hardly two are near each other.
+        one.sort_unstable();
+        assert!(one.windows(2).all(|pair| pair[1] - pair[0] > 1_000));
     }
 }

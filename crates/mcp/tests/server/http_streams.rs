@@ -186,14 +186,14 @@ async fn a_notification_may_make_the_service_ask_on_the_listener() {
     let door = Door::with(hasty()).await;
     let session = door.session("2025-06-18").await;
     let mut listener = session.listen().await;
-    let ask = crate::wire::notification("test/ask", &json!({}));
+    let ask = crate::wire::notification("notifications/test/ask", &json!({}));
     // Accepted although the service has not got its answer yet.
     assert_eq!(session.send(&ask).await.status(), StatusCode::ACCEPTED);
     let question = listener.message().await;
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {}});
     session.send(&answer).await;
     door.script
-        .until(|events| events.notifications == ["test/ask"])
+        .until(|events| events.notifications == ["notifications/test/ask"])
         .await;
 }
 

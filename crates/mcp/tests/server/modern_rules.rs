@@ -185,7 +185,7 @@ async fn headers_must_say_what_the_body_says() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_given_twice_is_none_that_a_header_could_repeat() {
+async fn a_name_that_is_given_twice_is_refused_whatever_the_header_repeats() {
     let door = Door::open().await;
     let call = tool(1, "echo", &json!({})).to_string();
     let twice = call.replacen(r#""name":"echo""#, r#""name":"wait","name":"echo""#, 1);
@@ -197,8 +197,9 @@ async fn a_name_that_is_given_twice_is_none_that_a_header_could_repeat() {
             .header("mcp-method", "tools/call")
             .header("mcp-name", name);
         let (status, answer) = status_and_error(request.send().await.unwrap()).await;
-        assert_eq!((status, &answer["error"]["code"]), (400, &json!(-32020)));
+        assert_eq!((status, &answer["error"]["code"]), (400, &json!(-32602)));
     }
+    assert_eq!(door.script.events.borrow().begun, 0);
 }
 
 #[tokio::test]

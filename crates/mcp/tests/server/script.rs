@@ -29,7 +29,7 @@ use tokio::sync::{Semaphore, watch};
 ///
 /// No resource can be read, and every one can be subscribed to.
 ///
-/// The notification `test/ask` makes it ask for the roots, too.
+/// The notification `notifications/test/ask` makes it ask for the roots, too.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) events: watch::Sender<Events>,
@@ -275,7 +275,7 @@ impl Service for Script {
     }
 
     async fn notification(&self, notification: Notification, connection: Arc<Connection>) {
-        if notification.method == "test/ask" {
+        if notification.method == "notifications/test/ask" {
             let answer = connection.outbound().request("roots/list", None).await;
             assert!(answer.is_ok());
         }

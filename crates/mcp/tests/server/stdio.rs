@@ -191,12 +191,14 @@ async fn a_question_is_answered_through_the_same_pipe() {
 #[tokio::test]
 async fn a_notification_may_make_the_service_ask() {
     let mut pipe = Pipe::initialized("2025-06-18").await;
-    let question = pipe.ask(notification("test/ask", &json!({}))).await;
+    let question = pipe
+        .ask(notification("notifications/test/ask", &json!({})))
+        .await;
     assert_eq!(question["method"], "roots/list");
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {}});
     pipe.write(&answer.to_string()).await;
     pipe.script
-        .until(|events| events.notifications == ["test/ask"])
+        .until(|events| events.notifications == ["notifications/test/ask"])
         .await;
 }
 

@@ -113,7 +113,7 @@ impl<S: Service> HttpServer<S> {
         let (parts, body) = request.into_parts();
         headers::check_post(&parts.headers)?;
         let body = read_body(body, self.max_body_bytes).await?;
-        let inbound = Inbound::parse(&body).map_err(Reason::Parse)?;
+        let inbound = Inbound::parse_from_client(&body).map_err(Reason::Parse)?;
         drop(body);
         match inbound {
             Inbound::One(message) if modern::is_modern(&parts.headers, &message) => {

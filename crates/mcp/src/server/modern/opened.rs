@@ -49,7 +49,7 @@ pub(in crate::server) enum Flaw {
     Missing(&'static str),
     #[error("{0} in params._meta is not what it has to be")]
     Invalid(&'static str),
-    #[error("inputResponses must be an object of objects")]
+    #[error("inputResponses must be an object of objects, each given once")]
     InputResponses,
     #[error("requestState must be a string")]
     RequestState,
@@ -195,10 +195,12 @@ impl Input {
     fn read(params: &Members<'_>) -> Result<Self, Flaw> {
         let mut input = Self::default();
         if let Some(raw) = params.get("inputResponses") {
-            input.responses = serde_json::from_str(raw.get()).map_err(|_| Flaw::InputResponses)?;
-            let mut responses = input.responses.values();
-            if !responses.all(|response| response.get().starts_with('{')) {
-                return Err(Flaw::InputResponses);
+            let responses = Members::parse(raw).map_err(|_| Flaw::InputResponses)?;
+            for (name, response) in responses.iter() {
+                let given = input.responses.insert(name.to_owned(), response.to_owned());
+                if given.is_some() || !response.get().starts_with('{') {
+                    return Err(Flaw::InputResponses);
+                }
             }
         }
         if let Some(raw) = params.get("requestState") {
@@ -294,6 +296,10 @@ mod tests {
             ),
             (
                 format!(r#"{{"inputResponses":{{"k":1}},"_meta":{{{META}}}}}"#),
+                Flaw::InputResponses,
+            ),
+            (
+                format!(r#"{{"inputResponses":{{"k":{{}},"k":{{}}}},"_meta":{{{META}}}}}"#),
                 Flaw::InputResponses,
             ),
             (

@@ -56,7 +56,7 @@ impl<S: Service> Lines<S> {
     pub(super) async fn line(&mut self, text: &[u8]) {
         // Only those that run are of interest.
         while self.calls.try_join_next().is_some() {}
-        match Inbound::parse(text) {
+        match Inbound::parse_from_client(text) {
             Ok(Inbound::One(message)) => self.message(message).await,
             Ok(Inbound::Batch(messages)) => self.batch(messages).await,
             Err(error) => self.send(error.to_response().encode()).await,

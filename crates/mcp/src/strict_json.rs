@@ -12,12 +12,51 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 /// Up to this many members are compared one by one, which is quicker than hashing them.
 const FEW: usize = 12;
 
+/// How deep the objects and arrays of a message may be nested.
+pub const DEPTH_LIMIT: usize = 128;
+
 /// Passes if `text` is a JSON object without repeated members at any level. The depth is bounded
-/// by the parser's own recursion limit of 128.
-pub(crate) fn check_object(text: &str) -> Result<(), serde_json::Error> {
+/// by the parser's own recursion limit, which is [`DEPTH_LIMIT`].
+pub fn check_object(text: &str) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     deserializer.deserialize_map(Unique)?;
     deserializer.end()
+}
+
+/// Whether objects and arrays are nested deeper than [`DEPTH_LIMIT`]. `text` must be JSON.
+pub(crate) fn is_too_deep(text: &[u8]) -> bool {
+    // Nearly all messages have fewer brackets than that in all, which is much quicker to see.
+    let brackets = memchr::memchr2_iter(b'[', b'{', text);
+    if brackets.take(DEPTH_LIMIT + 1).count() <= DEPTH_LIMIT {
+        return false;
+    }
+    let mut depth = 0_usize;
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => skip_string(&mut bytes),
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > DEPTH_LIMIT {
+                    return true;
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Skips the rest of a string, which may hold brackets and escaped quotes.
+fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
+    while let Some(end) = memchr::memchr2(b'"', b'\\', bytes.as_slice()) {
+        match bytes.nth(end) {
+            Some(b'\\') => drop(bytes.next()),
+            _ => return,
+        }
+    }
+    *bytes = [].iter();
 }
 
 /// Walks any value.
@@ -26,15 +65,16 @@ struct AnyValue;
 /// Visits a value and passes over it, remembering the member names of each object.
 struct Unique;
 
+/// The member names of one object that were seen so far.
 #[derive(Default)]
-struct Names<'de> {
+pub(crate) struct Names<'de> {
     few: Vec<Cow<'de, str>>,
     many: HashSet<Cow<'de, str>>,
 }
 
 impl<'de> Names<'de> {
     /// Whether the name is new.
-    fn insert(&mut self, name: Cow<'de, str>) -> bool {
+    pub(crate) fn insert(&mut self, name: Cow<'de, str>) -> bool {
         if self.few.len() < FEW {
             let new = !self.few.contains(&name);
             self.few.push(name);
@@ -104,7 +144,7 @@ impl<'de> Visitor<'de> for Unique {
 }
 
 /// A member name, borrowed where it has no escapes.
-struct Name;
+pub(crate) struct Name;
 
 impl<'de> DeserializeSeed<'de> for Name {
     type Value = Cow<'de, str>;
@@ -168,5 +208,18 @@ mod tests {
     fn deep_nesting_is_an_error_and_not_a_crash() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(error(&deep).contains("recursion limit"));
+    }
+
+    #[test]
+    fn depth_counts_brackets_outside_strings_only() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(!is_too_deep(nested(DEPTH_LIMIT).as_bytes()));
+        assert!(is_too_deep(nested(DEPTH_LIMIT + 1).as_bytes()));
+        let wide = vec!["[]"; 1_000].join(",");
+        assert!(!is_too_deep(format!("[{wide}]").as_bytes()));
+        let text = format!(r#"["\"{}\\","{}"]"#, "[".repeat(500), "{".repeat(500));
+        assert!(!is_too_deep(text.as_bytes()));
+        let after = format!(r#"["\\",{}]"#, nested(DEPTH_LIMIT));
+        assert!(is_too_deep(after.as_bytes()));
     }
 }
