@@ -33,6 +33,7 @@ pub(super) fn settings() -> Result<Settings> {
     Ok(Settings {
         redactor: Redactor::new(["a-configured-secret", "another-configured-secret"])?,
         max_response_bytes: 65_536,
+        max_argument_bytes: 65_536,
         payloads: Payloads::Full,
     })
 }

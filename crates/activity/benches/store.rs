@@ -45,6 +45,7 @@ fn settings() -> Settings {
     Settings {
         redactor,
         max_response_bytes: 65_536,
+        max_argument_bytes: 65_536,
         payloads: Payloads::Full,
     }
 }

@@ -7,7 +7,8 @@
 //! ```text
 //! entry      = version:u8  kind:u8  sequence:u64  previous:32 bytes  body
 //! body       = start                                     (kind 1, a start)
-//!            | start end                                 (kind 2, an end; kind 3, both at once)
+//!            | start end                                 (kind 2, an end; kind 3, both at once;
+//!                                                         kind 5, an ended record carried on)
 //!            | fields of the checkpoint                  (kind 4)
 //! ```
 //!
@@ -16,7 +17,8 @@
 //!
 //! An end covers the whole record and not only its second half, so that a record whose start was
 //! deleted by retention is still protected; a record that has not ended by then is started anew at
-//! the end of the chain.
+//! the end of the chain. A record that has ended and stays while those around it are removed is
+//! carried to the end of the chain: it gets a new entry there, and its old one goes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,6 +60,8 @@ pub(crate) enum EntryKind {
     End,
     Whole,
     Checkpoint,
+    /// A record that ended before, and that retention kept when it cut the chain behind it.
+    Carried,
 }
 
 /// What retention leaves behind: where the rest of the chain continues from.
@@ -135,11 +139,19 @@ impl EntryKind {
             Self::End => 2,
             Self::Whole => 3,
             Self::Checkpoint => 4,
+            Self::Carried => 5,
         }
     }
 
     pub(crate) fn from_code(code: i64) -> Option<Self> {
-        [Self::Start, Self::End, Self::Whole, Self::Checkpoint]
+        let kinds = [
+            Self::Start,
+            Self::End,
+            Self::Whole,
+            Self::Checkpoint,
+            Self::Carried,
+        ];
+        kinds
             .into_iter()
             .find(|kind| i64::from(kind.code()) == code)
     }

@@ -3,6 +3,7 @@
 //! [`Activity`] is the handle to hold; [`sqlite::SqliteStore`] is the store to give it. What goes
 //! in is redacted and cut before any store sees it, and what has started always ends, once.
 
+mod believed_time;
 mod chain;
 mod encoding;
 mod event;
@@ -33,7 +34,7 @@ pub use log::{Activity, Clock, OpenRecord, Payloads, Settings};
 pub use page::{Begin, Cursor, DEFAULT_LIMIT, HIGHEST_LIMIT, ListRequest, Page, PageRequest};
 pub use payload::{Payload, SealedPayload};
 pub use record::{End, Ended, Metadata, Outcome, Record, RecordedIntent, Start, Started};
-pub use retention::{Candidate, Holdings, PruneStep, Pruned, RetentionPolicy};
+pub use retention::{Candidate, Fate, Holdings, PruneStep, Pruned, RetentionPolicy, Share};
 pub use search::SearchText;
 pub use stats::{Counts, Group, GroupBy, Period, Summary, ToolUsage, Usage};
 pub use store::{ActivityStore, Durability, Entry, Health, StoreError, StoreFuture};

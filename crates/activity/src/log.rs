@@ -38,6 +38,8 @@ struct Inner {
 #[derive(Debug)]
 pub struct Settings {
     pub redactor: Redactor,
+    /// Bytes of the arguments of a call, or of what a change says, that are kept.
+    pub max_argument_bytes: usize,
     pub max_response_bytes: usize,
     pub payloads: Payloads,
 }
@@ -170,7 +172,13 @@ impl Activity {
         self.inner.store.head().await
     }
 
-    /// Forgets what the policy does not keep, in slices between which calls go on.
+    /// From now on the log stays within the limits of the policy while it grows, a tenth more apart;
+    /// what is too old is removed by [`prune`](Self::prune).
+    pub fn limit(&self, policy: RetentionPolicy) {
+        self.inner.store.limit(policy);
+    }
+
+    /// Removes what the policy does not keep, in slices between which calls go on.
     pub async fn prune(&self, policy: RetentionPolicy) -> Result<Pruned, StoreError> {
         let mut pruned = Pruned::default();
         loop {

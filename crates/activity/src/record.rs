@@ -30,6 +30,9 @@ pub struct Record {
     #[schema(value_type = Option<serde_json::Value>)]
     pub response: Option<Payload>,
     pub response_truncated: bool,
+    /// Only the beginning of the arguments is kept; `request_bytes` tells how large the request was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub arguments_truncated: bool,
     /// There were arguments, but only their fingerprint and size are kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub arguments_not_kept: bool,
@@ -207,7 +210,31 @@ impl<'a> Outcome<'a> {
     }
 }
 
+impl Started {
+    /// The size of its texts, its arguments apart.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let names = [
+            &self.server_name,
+            &self.tool_name,
+            &self.session_id,
+            &self.client_name,
+            &self.request_id,
+        ];
+        let intent = self.metadata.intent.as_ref();
+        let reason = intent.and_then(|intent| intent.reason.as_ref());
+        let names = names.into_iter().flatten().map(|name| name.len());
+        let texts = reason.into_iter().chain(&self.metadata.warnings);
+        names.sum::<usize>() + texts.map(String::len).sum::<usize>()
+    }
+}
+
 impl Ended {
+    /// The size of its texts, its response apart.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let texts = [&self.error_code, &self.error_message];
+        texts.into_iter().flatten().map(|text| text.len()).sum()
+    }
+
     /// The end that is given to what was running when the process died.
     pub(crate) fn interrupted() -> Self {
         Self {
@@ -225,6 +252,7 @@ impl Record {
     /// Both halves as one record; without the second it is pending.
     pub fn from_halves(started: &Started, ended: Option<&Ended>) -> Self {
         let text = |sealed: &Option<SealedPayload>| sealed.as_ref()?.text.clone();
+        let cut = |sealed: Option<&SealedPayload>| sealed.is_some_and(|sealed| sealed.truncated);
         let dropped =
             |sealed: &Option<SealedPayload>| sealed.as_ref().is_some_and(|sealed| !sealed.kept);
         Self {
@@ -235,9 +263,8 @@ impl Record {
             tool_name: started.tool_name.clone(),
             arguments: text(&started.arguments),
             response: ended.and_then(|ended| text(&ended.response)),
-            response_truncated: ended
-                .and_then(|ended| ended.response.as_ref())
-                .is_some_and(|response| response.truncated),
+            response_truncated: cut(ended.and_then(|ended| ended.response.as_ref())),
+            arguments_truncated: cut(started.arguments.as_ref()),
             arguments_not_kept: dropped(&started.arguments),
             response_not_kept: ended.is_some_and(|ended| dropped(&ended.response)),
             status: ended.map_or(Status::Pending, |ended| ended.status),

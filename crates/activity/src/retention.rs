@@ -1,9 +1,21 @@
-//! What may be forgotten, as a pure function.
+//! What may be removed, as a pure function.
+//!
+//! Agents and upstreams decide how many reads, refusals and changed definitions there are. Half of
+//! the log is therefore reserved for *protected* records: calls that may have changed something, and
+//! what the operator did. Up to that share, only age removes them.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
+use policy::{Code, ToolVariant};
 use serde::{Deserialize, Serialize};
+
+use crate::record::{Ended, Started};
+use crate::words::{RecordType, Source, Status};
+
+/// How late a record may be removed that is too old and has younger ones before it in the chain.
+/// To reach it, those must be carried to the end of the chain, which is not worth it every time.
+const AGE_TOLERANCE: Duration = Duration::from_hours(24);
 
 /// Records are kept while all three hold; what is not given does not limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,13 +31,33 @@ pub struct Candidate {
     pub timestamp: Timestamp,
     /// What it takes up in the store.
     pub bytes: u64,
+    pub protected: bool,
 }
 
-/// What the store holds in all.
+/// A number of records, and what they take up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Holdings {
+pub struct Share {
     pub records: u64,
     pub bytes: u64,
+}
+
+/// What the store holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Holdings {
+    pub all: Share,
+    /// The protected ones among them.
+    pub protected: Share,
+    /// The time of the oldest record.
+    pub oldest: Option<Timestamp>,
+}
+
+/// What becomes of a record at the beginning of the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Remove,
+    /// It stays, and is entered again at the end of the chain, so that the entries before and after
+    /// it can go.
+    Carry,
 }
 
 /// What one slice of pruning did.
@@ -46,164 +78,126 @@ pub struct Pruned {
     pub released_bytes: u64,
 }
 
-impl RetentionPolicy {
-    /// How many of the candidates to remove, counted from the oldest.
-    ///
-    /// It stops at the first that may stay, so that what remains is one unbroken stretch, and it
-    /// can be asked again with the next candidates: a large log is pruned slice by slice. A record
-    /// from the future, after the clock was set back, has no age.
-    pub fn expired(&self, held: Holdings, oldest_first: &[Candidate], now: Timestamp) -> usize {
-        let mut held = held;
-        oldest_first
-            .iter()
-            .take_while(|candidate| {
-                let age = now.duration_since(candidate.timestamp);
-                let age = Duration::try_from(age).unwrap_or(Duration::ZERO);
-                let expired = self.max_age.is_some_and(|most| age > most)
-                    || self.max_count.is_some_and(|most| held.records > most)
-                    || self.max_bytes.is_some_and(|most| held.bytes > most);
-                held.records = held.records.saturating_sub(1);
-                held.bytes = held.bytes.saturating_sub(candidate.bytes);
-                expired
-            })
-            .count()
+/// Whether a record belongs to the reserved share of the log.
+///
+/// These are calls of the write and destructive lanes that may have reached their upstream, what
+/// the operator changed and approved, and what the daemon says about itself. A refusal never is.
+pub(crate) fn is_protected(started: &Started, ended: &Ended) -> bool {
+    if ended.status == Status::Blocked {
+        return false;
     }
+    match started.record_type {
+        RecordType::ToolCall => {
+            let changes = matches!(
+                started.metadata.tool_variant,
+                Some(ToolVariant::Write | ToolVariant::Destructive)
+            );
+            changes && ended.error_code.as_deref() != Some(Code::ServerUnavailable.as_str())
+        }
+        RecordType::ConfigChange | RecordType::System => true,
+        // What an upstream did to its own tools comes over MCP.
+        RecordType::QuarantineChange => started.source != Source::Mcp,
+        RecordType::PolicyDecision | RecordType::ServerChange => false,
+    }
+}
+
+impl RetentionPolicy {
+    /// What becomes of the first of the candidates, which are in the order of the chain. The others
+    /// stay where they are.
+    ///
+    /// It can be asked again with the next candidates: a large log is pruned slice by slice. A record
+    /// from the future, after the clock was set back, has no age.
+    pub fn fates(&self, held: Holdings, candidates: &[Candidate], now: Timestamp) -> Vec<Fate> {
+        let Holdings {
+            mut all,
+            mut protected,
+            oldest,
+        } = held;
+        let overdue = self
+            .max_age
+            .zip(oldest)
+            .is_some_and(|(most, oldest)| age(oldest, now) > most.saturating_add(AGE_TOLERANCE));
+        let mut fates = Vec::new();
+        for candidate in candidates {
+            let Excess { count, bytes } = self.exceeded_by(all);
+            let reserve = self.reserve().exceeded_by(protected);
+            let due = if candidate.protected {
+                (count && reserve.count) || (bytes && reserve.bytes)
+            } else {
+                count || bytes
+            };
+            let aged = self
+                .max_age
+                .is_some_and(|most| age(candidate.timestamp, now) > most);
+            if due || aged {
+                all.subtract(candidate.bytes);
+                if candidate.protected {
+                    protected.subtract(candidate.bytes);
+                }
+                fates.push(Fate::Remove);
+            } else if count || bytes || overdue {
+                fates.push(Fate::Carry);
+            } else {
+                break;
+            }
+        }
+        fates
+    }
+
+    /// Whether the log has outgrown its limits so far that it must be pruned at once.
+    pub(crate) fn is_outgrown_by(&self, held: Share) -> bool {
+        let tenth_more = |most: u64| most.saturating_add(most / 10);
+        let policy = Self {
+            max_age: None,
+            max_count: self.max_count.map(tenth_more),
+            max_bytes: self.max_bytes.map(tenth_more),
+        };
+        policy.is_exceeded_by(held)
+    }
+
+    pub(crate) fn is_exceeded_by(&self, held: Share) -> bool {
+        let Excess { count, bytes } = self.exceeded_by(held);
+        count || bytes
+    }
+
+    /// The limits that only protected records can use up.
+    fn reserve(&self) -> Self {
+        Self {
+            max_age: None,
+            max_count: self.max_count.map(|most| most / 2),
+            max_bytes: self.max_bytes.map(|most| most / 2),
+        }
+    }
+
+    fn exceeded_by(&self, held: Share) -> Excess {
+        Excess {
+            count: self.max_count.is_some_and(|most| held.records > most),
+            bytes: self.max_bytes.is_some_and(|most| held.bytes > most),
+        }
+    }
+}
+
+/// Which limits are exceeded.
+struct Excess {
+    count: bool,
+    bytes: bool,
+}
+
+impl Share {
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.records += 1;
+        self.bytes += bytes;
+    }
+
+    fn subtract(&mut self, bytes: u64) {
+        self.records = self.records.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+fn age(timestamp: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(timestamp)).unwrap_or(Duration::ZERO)
 }
 
 #[cfg(test)]
-mod tests {
-    use jiff::ToSpan;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const DAY: Duration = Duration::from_hours(24);
-
-    fn now() -> Timestamp {
-        "2026-06-01T00:00:00Z".parse().unwrap()
-    }
-
-    fn aged(days: i64, bytes: u64) -> Candidate {
-        Candidate {
-            timestamp: now().checked_sub((days * 24).hours()).unwrap(),
-            bytes,
-        }
-    }
-
-    #[test]
-    fn the_table() {
-        let age = |days| RetentionPolicy {
-            max_age: Some(DAY * days),
-            ..Default::default()
-        };
-        let count = |most| RetentionPolicy {
-            max_count: Some(most),
-            ..Default::default()
-        };
-        let bytes = |most| RetentionPolicy {
-            max_bytes: Some(most),
-            ..Default::default()
-        };
-        let every = RetentionPolicy {
-            max_age: Some(DAY * 30),
-            max_count: Some(3),
-            max_bytes: Some(250),
-        };
-        let log = [aged(40, 100), aged(31, 100), aged(30, 100), aged(1, 100)];
-        let future = [aged(-400, 100), aged(40, 100)];
-        let table: &[(&str, RetentionPolicy, &[Candidate], usize)] = &[
-            (
-                "no limit keeps everything",
-                RetentionPolicy::default(),
-                &log,
-                0,
-            ),
-            ("an empty log", every, &[], 0),
-            ("age alone, the limit itself stays", age(30), &log, 2),
-            ("age that nothing reaches", age(41), &log, 0),
-            ("age zero forgets all but now", age(0), &log, 4),
-            ("count alone", count(1), &log, 3),
-            ("count zero", count(0), &log, 4),
-            ("count that holds", count(4), &log, 0),
-            ("bytes alone", bytes(150), &log, 3),
-            ("bytes exactly", bytes(400), &log, 0),
-            ("bytes zero", bytes(0), &log, 4),
-            ("the tightest limit wins", every, &log, 2),
-            (
-                "a record from the future has no age and shields what follows",
-                age(30),
-                &future,
-                0,
-            ),
-            ("but it counts", count(0), &future, 2),
-        ];
-        for (name, policy, candidates, expected) in table {
-            let held = Holdings {
-                records: candidates.len() as u64,
-                bytes: candidates.iter().map(|candidate| candidate.bytes).sum(),
-            };
-            assert_eq!(policy.expired(held, candidates, now()), *expected, "{name}");
-        }
-    }
-
-    prop_compose! {
-        fn any_policy()(
-            age in proptest::option::of(0_u32..60),
-            count in proptest::option::of(0_u64..40),
-            bytes in proptest::option::of(0_u64..4_000),
-        ) -> RetentionPolicy {
-            let max_age = age.map(|days| DAY * days);
-            RetentionPolicy { max_age, max_count: count, max_bytes: bytes }
-        }
-    }
-
-    fn holdings(log: &[Candidate]) -> Holdings {
-        let bytes = log.iter().map(|candidate| candidate.bytes).sum();
-        Holdings {
-            records: log.len() as u64,
-            bytes,
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn what_remains_is_within_the_limits_and_nothing_too_much_went(
-            policy in any_policy(),
-            entries in proptest::collection::vec((0_i64..90, 1_u64..300), 0..40),
-        ) {
-            let mut log: Vec<_> = entries.into_iter().map(|(days, size)| aged(days, size)).collect();
-            log.sort_by_key(|candidate| candidate.timestamp);
-            let removed = policy.expired(holdings(&log), &log, now());
-            let within = |rest: &[Candidate]| {
-                let held = holdings(rest);
-                policy.max_count.is_none_or(|most| held.records <= most)
-                    && policy.max_bytes.is_none_or(|most| held.bytes <= most)
-                    && rest.iter().all(|candidate| {
-                        let age = Duration::try_from(now().duration_since(candidate.timestamp));
-                        policy.max_age.is_none_or(|most| age.unwrap() <= most)
-                    })
-            };
-            prop_assert!(within(&log[removed..]));
-            prop_assert!(removed == 0 || !within(&log[removed - 1..]));
-        }
-
-        #[test]
-        fn slices_remove_the_same_as_the_whole(
-            policy in any_policy(),
-            sizes in proptest::collection::vec(1_u64..300, 0..40),
-            slice in 1_usize..7,
-        ) {
-            let log: Vec<_> = (0_i64..).zip(&sizes).map(|(at, size)| aged(90 - at * 2, *size)).collect();
-            let mut removed = 0;
-            loop {
-                let end = (removed + slice).min(log.len());
-                let step = policy.expired(holdings(&log[removed..]), &log[removed..end], now());
-                removed += step;
-                if step < slice {
-                    break;
-                }
-            }
-            prop_assert_eq!(removed, policy.expired(holdings(&log), &log, now()));
-        }
-    }
-}
+mod tests;

@@ -11,6 +11,18 @@ use crate::record::{End, Ended, Metadata, Start, Started};
 use crate::words::RecordType;
 use redact::Prefilter;
 
+/// Characters of a name, an identifier of a client or an error code that are kept.
+const NAME_LENGTH: usize = 256;
+
+/// Characters of a message, a reason or a warning that are kept.
+const MESSAGE_LENGTH: usize = 2_000;
+
+/// Warnings of one record that are kept.
+const WARNINGS: usize = 8;
+
+/// Stands at the end of a text that was cut.
+const ELLIPSIS: char = '…';
+
 /// Takes over the texts of one half of a record.
 struct Sealer<'a> {
     settings: &'a Settings,
@@ -20,9 +32,9 @@ struct Sealer<'a> {
 
 impl Settings {
     pub(crate) fn started(&self, id: ActivityId, start: Start<'_>) -> Started {
-        let sealer = self.look_at(|prefilter| look_at_start(prefilter, &start));
+        let sealer = self.look_at(|prefilter| self.look_at_start(prefilter, &start));
         let kept = self.keeps_arguments(start.record_type);
-        let own = |text: Option<&str>| text.map(|text| sealer.own(text));
+        let own = |text: Option<&str>| text.map(|text| sealer.own(text, NAME_LENGTH));
         Started {
             id,
             record_type: start.record_type,
@@ -36,7 +48,7 @@ impl Settings {
             metadata: sealer.metadata(start.metadata),
             arguments: start
                 .arguments
-                .map(|text| sealer.payload(text, usize::MAX, kept)),
+                .map(|text| sealer.payload(text, self.max_argument_bytes, kept)),
         }
     }
 
@@ -44,7 +56,7 @@ impl Settings {
         let limit = self.max_response_bytes;
         let sealer = self.look_at(|prefilter| {
             if let Some(message) = end.outcome.message() {
-                prefilter.text(message);
+                prefilter.text(self.window(message, MESSAGE_LENGTH));
             }
             if let Some(response) = end.response {
                 prefilter.json(self.redactor.window(response, limit));
@@ -52,8 +64,14 @@ impl Settings {
         });
         Ended {
             status: end.outcome.status(),
-            error_code: end.outcome.code().map(Arc::from),
-            error_message: end.outcome.message().map(|text| sealer.own(text)),
+            error_code: end
+                .outcome
+                .code()
+                .map(|code| shortened(code, NAME_LENGTH).into()),
+            error_message: end
+                .outcome
+                .message()
+                .map(|text| sealer.own(text, MESSAGE_LENGTH)),
             duration_ms: u64::try_from(end.duration.as_millis()).unwrap_or(u64::MAX),
             response_bytes: end.response_bytes,
             response: end
@@ -81,32 +99,37 @@ impl Settings {
             clean: prefilter.finds_nothing(),
         }
     }
-}
 
-/// Everything of a start that a secret could be in. What is not looked at here would be stored as
-/// it is; therefore every field is named, so that a new one is not forgotten.
-fn look_at_start(prefilter: &mut Prefilter<'_>, start: &Start<'_>) {
-    let Start {
-        record_type: _,
-        source: _,
-        server_name,
-        tool_name,
-        arguments,
-        request_bytes: _,
-        session_id,
-        client_name,
-        request_id,
-        metadata,
-    } = start;
-    let names = [server_name, tool_name, session_id, client_name, request_id];
-    for name in names.into_iter().flatten() {
-        prefilter.text(name);
+    /// Everything of a start that a secret could be in. What is not looked at here would be stored
+    /// as it is; therefore every field is named, so that a new one is not forgotten.
+    fn look_at_start(&self, prefilter: &mut Prefilter<'_>, start: &Start<'_>) {
+        let Start {
+            record_type: _,
+            source: _,
+            server_name,
+            tool_name,
+            arguments,
+            request_bytes: _,
+            session_id,
+            client_name,
+            request_id,
+            metadata,
+        } = start;
+        let names = [server_name, tool_name, session_id, client_name, request_id];
+        for name in names.into_iter().flatten() {
+            prefilter.text(self.window(name, NAME_LENGTH));
+        }
+        for text in texts(metadata) {
+            prefilter.text(self.window(text, MESSAGE_LENGTH));
+        }
+        if let Some(arguments) = arguments {
+            prefilter.json(self.redactor.window(arguments, self.max_argument_bytes));
+        }
     }
-    for text in texts(metadata) {
-        prefilter.text(text);
-    }
-    if let Some(arguments) = arguments {
-        prefilter.json(arguments);
+
+    /// As much of a text as is looked at if this many of its characters are kept.
+    fn window<'a>(&self, text: &'a str, characters: usize) -> &'a str {
+        self.redactor.window(text, bytes_of(characters))
     }
 }
 
@@ -124,11 +147,23 @@ fn texts(metadata: &Metadata) -> impl Iterator<Item = &String> {
 }
 
 impl Sealer<'_> {
-    fn own(&self, text: &str) -> Arc<str> {
+    /// Redacts a short text and keeps at most this many characters of it.
+    fn own(&self, text: &str, characters: usize) -> Arc<str> {
+        let window = self.settings.window(text, characters);
         if self.clean {
-            return text.into();
+            return shortened(window, characters).into();
         }
-        self.settings.redactor.text(text).into()
+        let redacted = self.settings.redactor.text(window);
+        if window.len() == text.len() {
+            return shortened(&redacted, characters).into();
+        }
+        // The end of what was looked at may hold half a secret, so it is never kept.
+        let uncertain = window.len() - bytes_of(characters) + char::MAX_LEN_UTF8;
+        let certain = redact::cut(&redacted, redacted.len().saturating_sub(uncertain));
+        match shortened(certain, characters) {
+            Cow::Borrowed(whole) => format!("{whole}{ELLIPSIS}").into(),
+            Cow::Owned(cut) => cut.into(),
+        }
     }
 
     fn payload(&self, text: &str, limit: usize, kept: bool) -> SealedPayload {
@@ -147,18 +182,32 @@ impl Sealer<'_> {
     }
 
     fn metadata(&self, mut metadata: Metadata) -> Metadata {
-        if self.clean {
-            return metadata;
-        }
+        metadata.warnings.truncate(WARNINGS);
         let intent = metadata.intent.as_mut();
         let reason = intent.and_then(|intent| intent.reason.as_mut());
         for text in reason.into_iter().chain(&mut metadata.warnings) {
-            if let Cow::Owned(redacted) = self.settings.redactor.text(text) {
-                *text = redacted;
+            if !self.clean || text.len() > MESSAGE_LENGTH {
+                *text = String::from(&*self.own(text, MESSAGE_LENGTH));
             }
         }
         metadata
     }
+}
+
+/// The most bytes that this many characters can have.
+fn bytes_of(characters: usize) -> usize {
+    characters * char::MAX_LEN_UTF8
+}
+
+/// At most this many characters of a text; the mark that it was cut is the last of them.
+fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
+    // Most texts have fewer bytes than that, and need not be counted.
+    if text.len() <= characters || text.chars().nth(characters).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let end = text.char_indices().nth(characters - 1);
+    let end = end.map_or(text.len(), |(end, _)| end);
+    Cow::Owned(format!("{}{ELLIPSIS}", &text[..end]))
 }
 
 #[cfg(test)]
@@ -177,6 +226,7 @@ mod tests {
         Settings {
             redactor: Redactor::new([SECRET]).unwrap(),
             max_response_bytes: 1_000,
+            max_argument_bytes: 1_000,
             payloads: Payloads::Full,
         }
     }
@@ -253,6 +303,71 @@ mod tests {
         for limit in [0, 1, 1_000, 30_000, 40_002, usize::MAX] {
             let clean = redactor.clean_json_up_to(&long, limit);
             assert_eq!(clean, redactor.json_up_to(&long, limit));
+        }
+    }
+
+    #[test]
+    fn short_texts_are_cut_and_marked() {
+        let long = "ä".repeat(1_000_000);
+        let start = Start {
+            server_name: Some(&long),
+            tool_name: Some(&long),
+            session_id: Some(&long),
+            client_name: Some(&long),
+            request_id: Some(&long),
+            arguments: Some(&long),
+            metadata: Metadata {
+                intent: Some(RecordedIntent {
+                    reason: Some(long.clone()),
+                    ..RecordedIntent::default()
+                }),
+                warnings: vec![long.clone(); 100],
+                ..Metadata::default()
+            },
+            ..Start::new(RecordType::ToolCall, Source::Mcp)
+        };
+        let started = settings().started(ActivityId::from_halves(1, 1), start);
+        let names = [
+            started.server_name,
+            started.tool_name,
+            started.session_id,
+            started.client_name,
+            started.request_id,
+        ];
+        for name in names.into_iter().flatten() {
+            assert_eq!(name.chars().count(), NAME_LENGTH);
+            assert!(name.ends_with("ä…"), "{name}");
+        }
+        assert_eq!(started.metadata.warnings.len(), WARNINGS);
+        for text in texts(&started.metadata) {
+            assert_eq!(text.chars().count(), MESSAGE_LENGTH);
+        }
+        let arguments = started.arguments.unwrap();
+        assert!(arguments.truncated);
+        assert!(arguments.text.unwrap().as_str().len() <= 1_000);
+        let outcome = Outcome::Error {
+            code: &long,
+            message: &long,
+        };
+        let ended = settings().ended(End::new(outcome, Duration::ZERO));
+        assert_eq!(ended.error_code.unwrap().chars().count(), NAME_LENGTH);
+        assert_eq!(ended.error_message.unwrap().chars().count(), MESSAGE_LENGTH);
+    }
+
+    proptest::proptest! {
+        /// Wherever a secret is, and however much of the text goes, no part of it is kept.
+        #[test]
+        fn a_secret_across_the_cut_is_not_kept_in_part(
+            before in 0_usize..12_000,
+            after in 0_usize..12_000,
+            again in 0_usize..900,
+        ) {
+            let text = [&SECRET.repeat(again), &*"x".repeat(before), SECRET, &*"y".repeat(after)].concat();
+            let outcome = Outcome::Cancelled { message: &text };
+            let ended = settings().ended(End::new(outcome, Duration::ZERO));
+            let kept = ended.error_message.unwrap();
+            proptest::prop_assert!(kept.chars().count() <= MESSAGE_LENGTH);
+            proptest::prop_assert!(!kept.contains("hunt"), "{}", kept);
         }
     }
 }

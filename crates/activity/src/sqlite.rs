@@ -24,6 +24,7 @@ mod row;
 mod rows;
 mod schema;
 mod sums;
+mod time_keeper;
 mod walk;
 mod write;
 mod writer;
@@ -31,8 +32,8 @@ mod writer;
 use std::fmt;
 use std::future::ready;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -69,6 +70,8 @@ pub struct SqliteStore {
     readers: Arc<Pool>,
     access: Access,
     health: Arc<SharedHealth>,
+    /// What the writer enforces while the log grows.
+    limits: Arc<Mutex<RetentionPolicy>>,
     /// Whether something was pruned since the write-ahead log was last emptied.
     pruned: AtomicBool,
 }
@@ -102,6 +105,8 @@ pub struct Opened {
     pub backup: Option<PathBuf>,
     /// How many records the last process left open; they are interrupted now.
     pub interrupted: u64,
+    /// Whether the index by which records are found was not as it was written, and was rebuilt.
+    pub rebuilt: bool,
 }
 
 /// A store that is open for reading, and what it cannot show.
@@ -120,12 +125,20 @@ impl SqliteStore {
         let lock = files.lock()?;
         let mut prepared = open::prepare(&files, options.max_file_bytes)?;
         let (moved_aside, backup) = (prepared.moved_aside.take(), prepared.backup.take());
-        let interrupted = prepared.interrupted;
+        let (interrupted, rebuilt) = (prepared.interrupted, prepared.rebuilt);
         let readers = Pool::open(|| open_reader(&files.database(), Sharing::Shared))?;
         let (queue, inbox) = queue::queue(Journal::open(&files)?);
         let (events, _) = broadcast::channel(WATCHED_EVENTS);
         let health = Arc::new(SharedHealth::default());
-        let writer = Writer::new(prepared, inbox, events.clone(), Arc::clone(&health), lock);
+        let limits = Arc::<Mutex<RetentionPolicy>>::default();
+        let writer = Writer::new(
+            prepared,
+            inbox,
+            events.clone(),
+            Arc::clone(&health),
+            Arc::clone(&limits),
+            lock,
+        );
         std::thread::Builder::new()
             .name("activity-writer".to_owned())
             .spawn(move || writer.run())
@@ -137,11 +150,13 @@ impl SqliteStore {
                 readers,
                 access: Access::Writing { queue, events },
                 health,
+                limits,
                 pruned,
             },
             moved_aside,
             backup,
             interrupted,
+            rebuilt,
         })
     }
 
@@ -185,6 +200,7 @@ impl SqliteStore {
             readers,
             access: Access::Reading(Arc::new(beside)),
             health: Arc::new(SharedHealth::default()),
+            limits: Arc::default(),
             pruned: AtomicBool::new(false),
         }
     }
@@ -343,6 +359,10 @@ impl ActivityStore for SqliteStore {
             }
             Ok(step)
         })
+    }
+
+    fn limit(&self, policy: RetentionPolicy) {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = policy;
     }
 
     fn subscribe(&self) -> Option<broadcast::Receiver<Event>> {

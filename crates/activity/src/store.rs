@@ -61,6 +61,10 @@ pub trait ActivityStore: Send + Sync + fmt::Debug {
     /// One short slice of forgetting; to be called until it says it is done.
     fn prune_step(&self, policy: RetentionPolicy, now: Timestamp) -> StoreFuture<'_, PruneStep>;
 
+    /// Keeps the log within the limits on number and size while it grows, a tenth more apart. Age is
+    /// left to [`prune_step`](Self::prune_step).
+    fn limit(&self, policy: RetentionPolicy);
+
     /// Events of entries that are stored, from now on. A store that another process writes is not
     /// told of them; it has to be asked for a replay now and then.
     fn subscribe(&self) -> Option<broadcast::Receiver<Event>>;

@@ -22,6 +22,10 @@ pub struct Verification {
     /// Whether the sums of summary and usage, which the chain does not cover, agree with the
     /// records; nothing if the chain breaks.
     pub sums_agree: Option<bool>,
+    /// Whether the index, from which filtered lists, exports and simulations are answered, agrees
+    /// with the records; nothing if the chain breaks.
+    #[serde(default)]
+    pub index_agrees: Option<bool>,
     /// What became of the head that was noted elsewhere, if one was given.
     pub noted_head: Option<NotedHead>,
 }
@@ -58,6 +62,8 @@ pub enum BreakReason {
     EndedOutsideChain,
     #[error("the record was added outside the chain")]
     NotInChain,
+    #[error("arguments or a response were added outside the chain")]
+    PayloadNotInChain,
     #[error("the checkpoint of an entry is missing")]
     CheckpointMissing,
     #[error("the checkpoint cannot be read")]
@@ -90,7 +96,8 @@ impl Verification {
             None | Some(NotedHead::Current | NotedHead::Behind { .. }) => true,
             Some(NotedHead::Unconfirmed | NotedHead::Missing) => false,
         };
-        self.broken.is_none() && self.sums_agree != Some(false) && confirmed
+        let derived = [self.sums_agree, self.index_agrees];
+        self.broken.is_none() && !derived.contains(&Some(false)) && confirmed
     }
 }
 

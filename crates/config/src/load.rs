@@ -236,6 +236,9 @@ fn read_activity(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<Activit
         max_response_bytes: fields
             .read("max_response_bytes", read_size)?
             .unwrap_or(default.max_response_bytes),
+        max_argument_bytes: fields
+            .read("max_argument_bytes", read_size)?
+            .unwrap_or(default.max_argument_bytes),
         payloads: fields
             .read("payloads", |node| {
                 choice(node, &[("full", Payloads::Full), ("none", Payloads::None)])

@@ -73,6 +73,8 @@ pub struct ActivityConfig {
     pub max_size_mb: u64,
     /// Bytes of a response that are kept; the rest is cut off and marked.
     pub max_response_bytes: usize,
+    /// Bytes of the arguments of a call that are kept; the rest is cut off and marked.
+    pub max_argument_bytes: usize,
     /// Whether arguments and responses of calls are kept.
     pub payloads: Payloads,
 }
@@ -143,6 +145,7 @@ impl Default for ActivityConfig {
             max_records: 100_000,
             max_size_mb: 256,
             max_response_bytes: 65_536,
+            max_argument_bytes: 65_536,
             payloads: Payloads::Full,
         }
     }

@@ -14,6 +14,7 @@ pub fn starter(demo: &ServerConfig) -> String {
         max_records,
         max_size_mb,
         max_response_bytes,
+        max_argument_bytes: _,
         payloads: _,
     } = default.activity;
     let document = json!({

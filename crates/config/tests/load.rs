@@ -73,7 +73,7 @@ fn every_setting_is_read() {
             "intent_declaration": {"mode": "inferred", "strict_server_validation": false, "unannotated": "deny"},
             "tool_overrides": {"github:delete_*": "destructive", "notes:search": "read_only"},
             "retrieve_tools": {"schema_budget": 1},
-            "activity": {"retention_days": 0, "max_records": 2, "max_size_mb": 3, "max_response_bytes": 4, "payloads": "none"},
+            "activity": {"retention_days": 0, "max_records": 2, "max_size_mb": 3, "max_response_bytes": 4, "max_argument_bytes": 5, "payloads": "none"},
             "doors": {"server": false, "direct": false},
             "shutdown_grace": "250ms",
             "limits": {"request_bytes": 1, "header_timeout": "2m"}
@@ -98,6 +98,7 @@ fn every_setting_is_read() {
     assert_eq!(config.activity.max_records, 2);
     assert_eq!(config.activity.max_size_mb, 3);
     assert_eq!(config.activity.max_response_bytes, 4);
+    assert_eq!(config.activity.max_argument_bytes, 5);
     assert_eq!(config.activity.payloads, Payloads::None);
     assert!(!config.doors.server && !config.doors.direct);
     assert_eq!(config.shutdown_grace, Duration::from_millis(250));

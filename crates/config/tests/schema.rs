@@ -38,7 +38,7 @@ fn the_schema_names_exactly_the_keys_that_are_read() {
         "intent_declaration": {"mode": "two_key", "strict_server_validation": true, "unannotated": "trust", "distrust": ["x*"]},
         "tool_overrides": {"a:b": "write"},
         "retrieve_tools": {"schema_budget": 1},
-        "activity": {"retention_days": 1, "max_records": 1, "max_size_mb": 1, "max_response_bytes": 1, "payloads": "full"},
+        "activity": {"retention_days": 1, "max_records": 1, "max_size_mb": 1, "max_response_bytes": 1, "max_argument_bytes": 1, "payloads": "full"},
         "doors": {"server": true, "direct": true},
         "shutdown_grace": 1,
         "limits": serde_json::to_value(config::Limits::default()).unwrap(),

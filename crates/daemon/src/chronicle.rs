@@ -137,6 +137,7 @@ fn settings(config: &Config) -> Result<Settings, RedactorError> {
     Ok(Settings {
         redactor: Redactor::new(secrets)?,
         max_response_bytes: config.activity.max_response_bytes,
+        max_argument_bytes: config.activity.max_argument_bytes,
         payloads: match config.activity.payloads {
             config::Payloads::Full => Payloads::Full,
             config::Payloads::None => Payloads::None,

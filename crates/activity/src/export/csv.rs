@@ -31,6 +31,7 @@ const COLUMNS: &[&str] = &[
     "session_id",
     "client_name",
     "request_id",
+    "arguments_truncated",
 ];
 const BODY_COLUMNS: &[&str] = &["arguments", "response"];
 
@@ -99,6 +100,7 @@ pub(super) fn write_record(output: &mut Vec<u8>, record: &Record, include_bodies
     line.optional(record.session_id.as_deref());
     line.optional(record.client_name.as_deref());
     line.optional(record.request_id.as_deref());
+    line.shown(record.arguments_truncated);
     if include_bodies {
         line.optional(record.arguments.as_ref().map(Payload::as_str));
         line.optional(record.response.as_ref().map(Payload::as_str));

@@ -12,10 +12,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::codes::{Code, signed, unsigned};
 use super::histogram::Histogram;
 use super::links;
-use super::row::{self, COLUMNS, JOINS};
-use super::write::{NameIds, ROW_BYTES, stored_bytes};
+use super::row::{self, COLUMNS, JOINS, RowError};
+use super::write::{NameIds, record_bytes, stored_bytes};
+use crate::id::ActivityId;
 use crate::record::{Ended, Started};
-use crate::retention::Holdings;
+use crate::retention::{Holdings, Share, is_protected};
 use crate::store::StoreError;
 use crate::words::{RecordType, Status};
 
@@ -32,6 +33,7 @@ const MILLISECONDS_PER_HOUR: i64 = 3_600_000;
 pub(super) struct Derived {
     sequence: u64,
     bytes: u64,
+    protected: bool,
     /// Nothing for records that are no calls.
     sum: Option<(SumKey, Sum)>,
 }
@@ -87,6 +89,7 @@ impl Derived {
         Self {
             sequence,
             bytes,
+            protected: is_protected(started, ended),
             sum,
         }
     }
@@ -95,8 +98,12 @@ impl Derived {
         self.sequence
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+    /// Adds it to what a log holds.
+    pub(super) fn add_to(&self, held: &mut Holdings) {
+        held.all.add(self.bytes);
+        if self.protected {
+            held.protected.add(self.bytes);
+        }
     }
 }
 
@@ -129,9 +136,9 @@ pub(super) fn write_slice(
     let slice = waiting.len().min(SLICE);
     let mut sums: HashMap<SumKey, Sum, RandomState> = HashMap::default();
     let mut histograms: HashMap<HistogramKey, Histogram, RandomState> = HashMap::default();
-    let (mut bytes, mut through) = (0, 0);
+    let (mut held, mut through) = (Holdings::default(), 0);
     for derived in waiting.iter().take(slice) {
-        bytes += derived.bytes;
+        derived.add_to(&mut held);
         through = derived.sequence;
         if let Some((key, one)) = derived.sum {
             let sum = sums.entry(key).or_default();
@@ -148,17 +155,70 @@ pub(super) fn write_slice(
     }
     write_sums(connection, &sums)?;
     write_histograms(connection, histograms)?;
+    pass(connection, through)?;
+    change_holdings(connection, held.all, held.protected, 1)?;
+    Ok(slice)
+}
+
+/// Ends up to the entry of this sequence are in the sums.
+pub(super) fn pass(connection: &Connection, through: u64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE progress SET through_sequence = max(through_sequence, ?1)")?
+        .execute([signed(through)])?;
+    Ok(())
+}
+
+/// Adds to what the log holds, or takes away with a sign of -1.
+pub(super) fn change_holdings(
+    connection: &Connection,
+    all: Share,
+    protected: Share,
+    sign: i64,
+) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "UPDATE progress SET through_sequence = max(through_sequence, ?1), \
-             records = records + ?2, bytes = bytes + ?3",
+            "UPDATE progress SET \
+             records = max(records + ?1, 0), bytes = max(bytes + ?2, 0), \
+             protected_records = max(protected_records + ?3, 0), \
+             protected_bytes = max(protected_bytes + ?4, 0)",
         )?
-        .execute(params![
-            signed(through),
-            signed(slice as u64),
-            signed(bytes)
-        ])?;
-    Ok(slice)
+        .execute(
+            [all.records, all.bytes, protected.records, protected.bytes]
+                .map(|number| sign * signed(number)),
+        )?;
+    Ok(())
+}
+
+/// Counts what the log holds from its records, all of which must be in the sums.
+pub(super) fn count_holdings(connection: &Connection) -> Result<(), StoreError> {
+    let mut held = Holdings::default();
+    let sql = format!("SELECT {COLUMNS} FROM records {JOINS} WHERE records.status <> ?1");
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([Status::Pending.code()])?;
+    while let Some(found) = rows.next()? {
+        let Some(halves) = row::readable(row::read(found, 0))? else {
+            continue;
+        };
+        let (started, ended) = (&halves.started, halves.ended.as_ref());
+        let payloads = stored_bytes(connection, started.id.order())?;
+        let bytes = record_bytes(started, ended, payloads);
+        held.all.add(bytes);
+        if ended.is_some_and(|ended| is_protected(started, ended)) {
+            held.protected.add(bytes);
+        }
+    }
+    connection.execute(
+        "UPDATE progress SET records = ?1, bytes = ?2, protected_records = ?3, \
+         protected_bytes = ?4, is_counted = 1",
+        [
+            held.all.records,
+            held.all.bytes,
+            held.protected.records,
+            held.protected.bytes,
+        ]
+        .map(signed),
+    )?;
+    Ok(())
 }
 
 fn write_sums(
@@ -220,8 +280,17 @@ pub(super) fn forget_old_sums(
     Ok(())
 }
 
-/// What the sums do not have yet, a slice at a time, read from the records.
-pub(super) fn read_missing(connection: &Connection) -> Result<Vec<Derived>, StoreError> {
+/// What the sums do not have yet, a slice at a time.
+#[derive(Debug)]
+pub(super) struct Missing {
+    pub(super) derived: VecDeque<Derived>,
+    /// The last entry that was looked at; nothing if there was none.
+    pub(super) through: Option<u64>,
+}
+
+/// Reads what the sums do not have yet from the records. A record that is gone or cannot be read is
+/// left to `verify`.
+pub(super) fn read_missing(connection: &Connection) -> Result<Missing, StoreError> {
     let through = connection.query_row("SELECT through_sequence FROM progress", [], |row| {
         row.get(0)
     })?;
@@ -229,28 +298,60 @@ pub(super) fn read_missing(connection: &Connection) -> Result<Vec<Derived>, Stor
         "SELECT records.server, records.tool, records.client, {COLUMNS} \
          FROM records {JOINS} WHERE records.id = ?1"
     ))?;
-    let mut missing = Vec::new();
+    let mut missing = Missing {
+        derived: VecDeque::new(),
+        through: None,
+    };
     for (sequence, order) in links::ends_after(connection, unsigned(through), SLICE)? {
+        missing.through = Some(sequence);
         let mut rows = statement.query([signed(order)])?;
         let Some(found) = rows.next()? else { continue };
-        let names = NameIds {
-            server: found.get(0)?,
-            tool: found.get(1)?,
-            client: found.get(2)?,
+        let Some((names, halves)) = row::readable(read_named(found))? else {
+            continue;
         };
-        let halves = row::read(found, 3)?;
         let Some(ended) = &halves.ended else { continue };
-        let bytes = ROW_BYTES + stored_bytes(connection, order)?;
-        missing.push(Derived::new(sequence, names, &halves.started, ended, bytes));
+        let payloads = stored_bytes(connection, order)?;
+        let bytes = record_bytes(&halves.started, Some(ended), payloads);
+        let derived = Derived::new(sequence, names, &halves.started, ended, bytes);
+        missing.derived.push_back(derived);
     }
     Ok(missing)
 }
 
+fn read_named(found: &rusqlite::Row<'_>) -> Result<(NameIds, row::Halves), RowError> {
+    let names = NameIds {
+        server: found.get(0)?,
+        tool: found.get(1)?,
+        client: found.get(2)?,
+    };
+    Ok((names, row::read(found, 3)?))
+}
+
+/// Whether what the log holds was counted as this version does it.
+pub(super) fn is_holdings_counted(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT is_counted FROM progress", [], |row| row.get(0))
+}
+
+/// What the log holds, as far as it is in the sums.
 pub(super) fn holdings(connection: &Connection) -> rusqlite::Result<Holdings> {
-    connection.query_row("SELECT records, bytes FROM progress", [], |row| {
-        Ok(Holdings {
-            records: unsigned(row.get(0)?),
-            bytes: unsigned(row.get(1)?),
+    connection
+        .prepare_cached(
+            "SELECT records, bytes, protected_records, protected_bytes, \
+             (SELECT id FROM records WHERE status <> 1 ORDER BY id LIMIT 1) FROM progress",
+        )?
+        .query_row([], |row| {
+            let number = |column| row.get(column).map(unsigned);
+            let share = |column| {
+                Ok::<_, rusqlite::Error>(Share {
+                    records: number(column)?,
+                    bytes: number(column + 1)?,
+                })
+            };
+            let oldest = row.get::<_, Option<i64>>(4)?;
+            Ok(Holdings {
+                all: share(0)?,
+                protected: share(2)?,
+                oldest: oldest.map(|order| ActivityId::from_halves(unsigned(order), 0).timestamp()),
+            })
         })
-    })
 }

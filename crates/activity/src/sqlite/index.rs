@@ -12,16 +12,20 @@
 //! questions look at them one by one.
 
 mod blocks;
+mod check;
 mod draft;
 mod lookup;
 mod positions;
+mod rebuild;
 mod term;
 mod terms;
 
 pub(super) use blocks::{draft_missing, forget, indexed_sequence, write_next};
+pub(super) use check::agrees;
 use draft::Draft;
 pub(super) use draft::Drafts;
 pub(super) use lookup::{Wanted, look_up};
+pub(super) use rebuild::{is_whole, rebuild};
 
 /// How many records a block has. Larger ones make questions to a large log faster, and leave more
 /// records that have to be looked at one by one.

@@ -77,6 +77,22 @@ pub(super) fn head(connection: &Connection) -> rusqlite::Result<Link> {
     }))
 }
 
+/// The record that the last entry about a record is about.
+pub(super) fn last_record(connection: &Connection) -> rusqlite::Result<Option<ActivityId>> {
+    let mut runs =
+        connection.prepare("SELECT first, entries FROM chain ORDER BY first DESC LIMIT 1000")?;
+    let mut rows = runs.query([])?;
+    while let Some(row) = rows.next()? {
+        let entries = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+        let happened = |link: &StoredLink| link.kind != Some(EntryKind::Carried);
+        let records = read_run(unsigned(row.get(0)?), entries).filter(happened);
+        if let Some(id) = records.filter_map(|link| link.named()).last() {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}
+
 /// The sequence of the first entry that is still there.
 pub(super) fn oldest(connection: &Connection) -> rusqlite::Result<Option<u64>> {
     let oldest: Option<i64> = connection
@@ -110,7 +126,8 @@ pub(super) fn each_after<E: From<rusqlite::Error>>(
     Ok(())
 }
 
-/// The entries that ended a record, after the given one: their sequence, and the record's order.
+/// The entries that ended a record, after the given one: their sequence, and the record's order. A
+/// record that is carried has ended before.
 pub(super) fn ends_after(
     connection: &Connection,
     after: u64,
@@ -126,6 +143,21 @@ pub(super) fn ends_after(
         } else {
             ControlFlow::Break(())
         })
+    })?;
+    Ok(ends)
+}
+
+/// The last entries of all records that have ended, those that were carried included.
+pub(super) fn all_ends(connection: &Connection) -> Result<Vec<(u64, u64)>, StoreError> {
+    let mut ends = Vec::new();
+    each_after(connection, 0, |link| {
+        if matches!(
+            link.kind,
+            Some(EntryKind::End | EntryKind::Whole | EntryKind::Carried)
+        ) {
+            ends.push((link.sequence, link.id.order()));
+        }
+        Ok::<_, StoreError>(ControlFlow::Continue(()))
     })?;
     Ok(ends)
 }

@@ -55,7 +55,7 @@ pub(super) fn page(connection: &mut Connection, request: &ListRequest) -> Result
     activities.truncate(limit as usize);
     if request.page.include_bodies {
         for record in &mut activities {
-            row::fill_bodies(&transaction, record)?;
+            row::readable(row::fill_bodies(&transaction, record))?;
         }
     }
     let next_cursor = activities
@@ -89,7 +89,7 @@ pub(super) fn scan(
     let (_, mut records) = find(&transaction, filter, part)?;
     if include_bodies {
         for record in &mut records {
-            row::fill_bodies(&transaction, record)?;
+            row::readable(row::fill_bodies(&transaction, record))?;
         }
     }
     Ok(records)
@@ -104,7 +104,7 @@ pub(super) fn get(
     else {
         return Ok(None);
     };
-    row::fill_bodies(&transaction, &mut record)?;
+    row::readable(row::fill_bodies(&transaction, &mut record))?;
     Ok(Some(record))
 }
 
@@ -119,23 +119,41 @@ fn find(
         return Ok((total, in_order_of_time(connection, filter, part)?));
     }
     let mut outside = outside_blocks(connection, filter)?;
-    let wanted = Wanted {
+    let mut wanted = Wanted {
         before: part.after.map(Cursor::order),
         skip: part.offset,
         take: part.limit as usize,
         count: part.count,
     };
-    let found = look_up(connection, filter, outside.keys().copied(), wanted)?;
-    let mut records = Vec::with_capacity(found.orders.len());
-    for order in found.orders {
-        let record = match outside.remove(&order) {
-            Some(record) => Some(record),
-            None => by_key(connection, order)?,
+    let mut records = Vec::with_capacity(wanted.take);
+    let mut counted = None;
+    loop {
+        let found = look_up(connection, filter, outside.keys().copied(), wanted)?;
+        counted.get_or_insert(found.counted);
+        for order in &found.orders {
+            let record = match outside.remove(order) {
+                Some(record) => Some(record),
+                None => by_key(connection, *order)?,
+            };
+            // The index may know of a record that was removed or damaged outside the log.
+            records.extend(record);
+        }
+        // Only if such a record left a place free is there more to look for.
+        let missing = part.limit as usize - records.len();
+        let (Some(last), true) = (found.orders.last(), found.orders.len() == wanted.take) else {
+            break;
         };
-        // The index may know of a record that somebody took out behind the log's back.
-        records.extend(record);
+        if missing == 0 {
+            break;
+        }
+        wanted = Wanted {
+            before: Some(*last),
+            skip: 0,
+            take: missing,
+            count: None,
+        };
     }
-    Ok((Total::of(found.counted, part.count), records))
+    Ok((Total::of(counted.unwrap_or(0), part.count), records))
 }
 
 /// Every record of a time, which needs no index: the key is in order of time.
@@ -151,17 +169,19 @@ fn in_order_of_time(
     };
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM records {JOINS} WHERE records.id BETWEEN ?1 AND ?2 \
-         ORDER BY records.id DESC LIMIT ?3 OFFSET ?4"
+         ORDER BY records.id DESC LIMIT -1 OFFSET ?3"
     ))?;
     let mut rows = statement.query(params![
         signed(*range.start()),
         signed(last),
-        part.limit,
         signed(part.offset)
     ])?;
     let mut records = Vec::new();
-    while let Some(row) = rows.next()? {
-        records.push(read(row)?);
+    // One that cannot be read leaves its place to the next.
+    while records.len() < part.limit as usize
+        && let Some(row) = rows.next()?
+    {
+        records.extend(read(row)?);
     }
     Ok(records)
 }
@@ -218,7 +238,8 @@ fn outside_blocks(
         }
         let order = record.id.order();
         if let Some(q) = &filter.q {
-            record.arguments = row::read_body(connection, row::Part::Arguments, order)?;
+            let arguments = row::read_body(connection, row::Part::Arguments, order);
+            record.arguments = row::readable(arguments)?.flatten();
             if !q.matches(&record) {
                 return Ok(());
             }
@@ -237,19 +258,22 @@ fn outside_blocks(
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        look_at(read(row)?)?;
+        if let Some(record) = read(row)? {
+            look_at(record)?;
+        }
     }
     Ok(outside)
 }
 
 fn by_key(connection: &Connection, order: u64) -> Result<Option<Record>, StoreError> {
-    let halves = row::find(connection, order)?;
+    let halves = row::readable(row::find(connection, order))?.flatten();
     Ok(halves.map(|halves| Record::from_halves(&halves.started, halves.ended.as_ref())))
 }
 
-fn read(row: &Row<'_>) -> Result<Record, StoreError> {
-    let halves = row::read(row, 0)?;
-    Ok(Record::from_halves(&halves.started, halves.ended.as_ref()))
+/// The record of a row; nothing if it cannot be read.
+fn read(row: &Row<'_>) -> Result<Option<Record>, StoreError> {
+    let halves = row::readable(row::read(row, 0))?;
+    Ok(halves.map(|halves| Record::from_halves(&halves.started, halves.ended.as_ref())))
 }
 
 impl Total {

@@ -19,6 +19,7 @@ use super::names::Names;
 use super::pool::keep_plans;
 use super::row::{self, COLUMNS, JOINS};
 use super::schema::{MIGRATIONS, check, migrate};
+use super::time_keeper::TimeKeeper;
 use super::{derived, write};
 use crate::chain::Link;
 use crate::record::Ended;
@@ -36,6 +37,8 @@ const CHECK_STEPS: i32 = 10_000;
 pub(super) struct Prepared {
     pub(super) connection: Connection,
     pub(super) head: Link,
+    pub(super) names: Names,
+    pub(super) time: TimeKeeper,
     /// What has ended and is in no block of the index.
     pub(super) drafts: Drafts,
     /// How large the file may become.
@@ -43,6 +46,8 @@ pub(super) struct Prepared {
     pub(super) moved_aside: Option<PathBuf>,
     pub(super) backup: Option<PathBuf>,
     pub(super) interrupted: u64,
+    /// Whether the index was not as it was written, and was rebuilt.
+    pub(super) rebuilt: bool,
 }
 
 pub(super) fn prepare(files: &Files, max_file_bytes: Option<u64>) -> Result<Prepared, OpenError> {
@@ -72,11 +77,15 @@ fn attempt(
     let backup = migrate(&mut connection, files, MIGRATIONS, now)?;
     let most_pages = limit_size(&connection, max_file_bytes)?;
     let mut head = links::head(&connection)?;
+    // Before anything is recorded with the time of a clock that may be wrong.
+    let time = TimeKeeper::load(&connection)?;
     store_journal(&mut connection, &mut head, files)?;
     let interrupted = end_what_was_open(&mut connection, &mut head)?;
     sum_up(&mut connection)?;
-    let drafts = index_the_rest(&mut connection)?;
+    let (drafts, rebuilt) = index_all(&mut connection)?;
     Ok(Prepared {
+        names: Names::open(&connection)?,
+        time,
         connection,
         head,
         drafts,
@@ -84,6 +93,7 @@ fn attempt(
         moved_aside: None,
         backup,
         interrupted,
+        rebuilt,
     })
 }
 
@@ -226,7 +236,10 @@ fn end_what_was_open(connection: &mut Connection, head: &mut Link) -> Result<u64
         let mut statement = transaction.prepare(&sql)?;
         let mut rows = statement.query([])?;
         while let Some(found) = rows.next()? {
-            let started = Arc::new(row::read(found, 0)?.started);
+            let Some(halves) = row::readable(row::read(found, 0))? else {
+                continue;
+            };
+            let started = Arc::new(halves.started);
             let id = started.id;
             let open = Open::from_iter([(id.order(), started)]);
             batch.stage_end(&open, id, &interrupted)?;
@@ -244,12 +257,36 @@ fn end_what_was_open(connection: &mut Connection, head: &mut Link) -> Result<u64
 fn sum_up(connection: &mut Connection) -> Result<(), StoreError> {
     loop {
         let transaction = connection.transaction()?;
-        let missing = derived::read_missing(&transaction)?.into();
-        if derived::write_slice(&transaction, &missing)? == 0 {
+        let missing = derived::read_missing(&transaction)?;
+        let Some(through) = missing.through else {
             return Ok(());
-        }
+        };
+        derived::write_slice(&transaction, &missing.derived)?;
+        derived::pass(&transaction, through)?;
         transaction.commit()?;
     }
+}
+
+/// Brings the index up to date, and rebuilds it if anything of it is missing or was changed. What does
+/// not fill a block is drafted.
+fn index_all(connection: &mut Connection) -> Result<(Drafts, bool), StoreError> {
+    let drafts = match index_the_rest(connection) {
+        // What is derived is no reason to set the records aside.
+        Err(StoreError::Corrupt(_)) => None,
+        result => Some(result?),
+    };
+    let counted = derived::is_holdings_counted(connection)?;
+    if counted && let Some(drafts) = drafts {
+        let records = derived::holdings(connection)?.all.records;
+        if index::is_whole(connection, &drafts, records)? {
+            return Ok((drafts, false));
+        }
+    }
+    let transaction = connection.transaction()?;
+    derived::count_holdings(&transaction)?;
+    index::rebuild(&transaction)?;
+    transaction.commit()?;
+    Ok((Drafts::default(), counted))
 }
 
 /// Indexes what the last process did not get to. What does not fill a block is drafted.

@@ -329,12 +329,12 @@ async fn answered(handed_over: Result<Option<Answered<()>>, StoreError>) -> Resu
 }
 
 fn cost(entry: &Entry) -> u32 {
-    let arguments = |started: &Started| text_length(started.arguments.as_ref());
-    let response = |ended: &Ended| text_length(ended.response.as_ref());
+    let start = |started: &Started| started.text_bytes() + text_length(started.arguments.as_ref());
+    let end = |ended: &Ended| ended.text_bytes() + text_length(ended.response.as_ref());
     let bytes = match entry {
-        Entry::Start(started) => arguments(started),
-        Entry::End(_, ended) => response(ended),
-        Entry::Whole(started, ended) => arguments(started) + response(ended),
+        Entry::Start(started) => start(started),
+        Entry::End(_, ended) => end(ended),
+        Entry::Whole(started, ended) => start(started) + end(ended),
     };
     let permits = 1 + bytes / BYTES_PER_PERMIT;
     // Whatever is larger than the whole queue waits until it is empty.

@@ -10,6 +10,7 @@ use rusqlite::{Connection, Row};
 use super::codes::{Code, signed, unsigned};
 use super::derived::{self, KEPT_HOURS, hour_of};
 use crate::record::{Ended, Started};
+use crate::retention::is_protected;
 
 /// A row of the hourly sums, with names for their numbers.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -30,6 +31,7 @@ pub(super) struct Recount {
     /// Ends up to this entry are in the sums.
     through: u64,
     records: u64,
+    protected: u64,
     sums: HashMap<Key, Sums>,
 }
 
@@ -40,16 +42,20 @@ impl Recount {
         Ok(Self {
             through: unsigned(through),
             records: 0,
+            protected: 0,
             sums: HashMap::new(),
         })
     }
 
-    /// Counts a record that ended with the entry of this sequence.
-    pub(super) fn add(&mut self, sequence: u64, started: &Started, ended: &Ended) {
-        if sequence > self.through {
-            return;
-        }
+    /// Whether a record that ended with the entry of this sequence is in the sums.
+    pub(super) fn covers(&self, sequence: u64) -> bool {
+        sequence <= self.through
+    }
+
+    /// Counts a record that is in the sums.
+    pub(super) fn add(&mut self, started: &Started, ended: &Ended) {
         self.records += 1;
+        self.protected += u64::from(is_protected(started, ended));
         if !derived::is_counted(started.record_type) {
             return;
         }
@@ -84,7 +90,8 @@ impl Recount {
         some_removed: bool,
         now: Timestamp,
     ) -> rusqlite::Result<bool> {
-        if derived::holdings(connection)?.records != self.records {
+        let held = derived::holdings(connection)?;
+        if held.all.records != self.records || held.protected.records != self.protected {
             return Ok(false);
         }
         let kept_since = hour_of(now) - KEPT_HOURS;

@@ -33,13 +33,16 @@ pub(super) fn replay(
             return Ok(ControlFlow::Break(()));
         }
         through = entry.sequence;
-        let kind = entry.kind.filter(|kind| *kind != EntryKind::Checkpoint);
+        // What retention enters did not happen then.
+        let retention = [EntryKind::Checkpoint, EntryKind::Carried];
+        let kind = entry.kind.filter(|kind| !retention.contains(kind));
         let order = entry.id.order();
         if let Some(kind) = kind
-            && let Some(mut halves) = row::find(&transaction, order)?
+            && let Some(mut halves) = row::readable(row::find(&transaction, order))?.flatten()
         {
             if let Some(arguments) = &mut halves.started.arguments {
-                arguments.text = row::read_body(&transaction, Part::Arguments, order)?;
+                let text = row::read_body(&transaction, Part::Arguments, order);
+                arguments.text = row::readable(text)?.flatten();
             }
             events.push(event(through, kind, &halves.started, halves.ended.as_ref()));
         }

@@ -64,6 +64,29 @@ impl From<RowError> for StoreError {
     }
 }
 
+/// What was read, or nothing if the row itself cannot be understood. That is for `verify` to name;
+/// whatever else goes on must not stop at it.
+pub(super) fn readable<T>(result: Result<T, RowError>) -> Result<Option<T>, StoreError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_of_the_row() => {
+            tracing::warn!(%error, "a record of the activity log cannot be read; `activity verify` names it");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl RowError {
+    /// Whether only this row is damaged. What SQLite reports is damage to the file.
+    fn is_of_the_row(&self) -> bool {
+        match self {
+            Self::Database(error) => error.sqlite_error_code().is_none(),
+            Self::Column { .. } | Self::Body(_) => true,
+        }
+    }
+}
+
 pub(super) fn form(payload: &SealedPayload) -> i64 {
     (if payload.kept { KEPT } else { 0 }) | (if payload.truncated { TRUNCATED } else { 0 })
 }

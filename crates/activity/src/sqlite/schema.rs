@@ -18,6 +18,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("schema/0001_initial.sql"),
     include_str!("schema/0002_facts.sql"),
     include_str!("schema/0003_cheaper_records.sql"),
+    include_str!("schema/0004_shares.sql"),
 ];
 
 /// What is known about a file before it is used.

@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::checkpoints::{self, StoredCheckpoint};
 use super::codes::unsigned;
+use super::index;
 use super::links::{self, StoredLink};
 use super::recount::Recount;
 use super::row::{self, Halves, Part, RowError};
@@ -34,6 +35,9 @@ struct Walk<'a> {
     /// The checkpoints whose entries hold.
     checkpoints: HashSet<u64>,
     recount: Recount,
+    /// Ends up to this entry are in the index, and these records therefore.
+    indexed_sequence: u64,
+    indexed: HashSet<u64>,
     noted: Option<Hash>,
     noted_at: Option<u64>,
 }
@@ -54,6 +58,8 @@ pub(super) fn verify(
         open: HashMap::new(),
         checkpoints: HashSet::new(),
         recount: Recount::new(&transaction)?,
+        indexed_sequence: index::indexed_sequence(&transaction)?,
+        indexed: HashSet::new(),
         noted,
         // The place before the first entry is before whatever retention removed.
         noted_at: (noted == Some(Hash::GENESIS)).then_some(0),
@@ -71,14 +77,14 @@ pub(super) fn verify(
     let seen_whole = broken.is_none() && newest.is_none();
     let checkpoint = claimed.filter(|_| vouched);
     let (records, entries) = (walk.records, walk.entries);
-    let sums_agree = if broken.is_some() {
-        None
+    let (sums_agree, index_agrees) = if broken.is_some() {
+        (None, None)
     } else {
         let now = Timestamp::now();
-        Some(
-            walk.recount
-                .agrees(&transaction, checkpoint.is_some(), now)?,
-        )
+        let sums = walk
+            .recount
+            .agrees(&transaction, checkpoint.is_some(), now)?;
+        (Some(sums), Some(index::agrees(&transaction, walk.indexed)?))
     };
     Ok(Verification {
         records,
@@ -87,6 +93,7 @@ pub(super) fn verify(
         checkpoint,
         broken,
         sums_agree,
+        index_agrees,
         noted_head: noted.map(|noted| NotedHead::place(noted, noted_at, head, seen_whole)),
     })
 }
@@ -189,12 +196,19 @@ impl Walk<'_> {
                     self.bodies(order, &halves)?;
                 }
             }
-            EntryKind::End | EntryKind::Whole | EntryKind::Checkpoint => {
+            EntryKind::End | EntryKind::Whole | EntryKind::Carried | EntryKind::Checkpoint => {
                 self.open.remove(&order);
                 self.bodies(order, &halves)?;
                 self.records += 1;
                 if let Some(ended) = ended {
-                    self.recount.add(place.sequence, started, ended);
+                    // A record is summed up and indexed before it is carried.
+                    let summed = kind == EntryKind::Carried || self.recount.covers(place.sequence);
+                    if summed {
+                        self.recount.add(started, ended);
+                    }
+                    if kind == EntryKind::Carried || place.sequence <= self.indexed_sequence {
+                        self.indexed.insert(order);
+                    }
                 }
             }
         }
@@ -300,6 +314,21 @@ impl Walk<'_> {
                 id: None,
                 sequence,
                 reason: BreakReason::TailMissing,
+            }));
+        }
+        let orphan: Option<i64> = self
+            .connection
+            .query_row(
+                "SELECT record FROM payloads WHERE record NOT IN (SELECT id FROM records) LIMIT 1",
+                [],
+                |row| row.get(0),
+            )
+            .optional()?;
+        if orphan.is_some() {
+            return Ok(Some(Break {
+                id: None,
+                sequence: self.place.sequence,
+                reason: BreakReason::PayloadNotInChain,
             }));
         }
         Ok(None)

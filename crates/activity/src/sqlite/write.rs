@@ -16,7 +16,7 @@ use crate::words::Status;
 
 /// A record's fixed cost in bytes: its row, its place in the index and its entries in the chain.
 /// Measured; it only has to be near enough for retention by size.
-pub(super) const ROW_BYTES: u64 = 400;
+const ROW_BYTES: u64 = 400;
 
 /// Writes everything that was staged, and tells what has to be derived from it.
 pub(super) fn write(
@@ -37,7 +37,8 @@ pub(super) fn write(
         let names = NameIds::intern(connection, names, record.started)?;
         let body = Bodies::of(record);
         if let Some((sequence, ended)) = record.ended {
-            let bytes = ROW_BYTES + body.as_ref().map_or(0, Bodies::stored_bytes);
+            let payloads = body.as_ref().map_or(0, Bodies::stored_bytes);
+            let bytes = record_bytes(record.started, Some(ended), payloads);
             derived.push(Derived::new(sequence, names, record.started, ended, bytes));
         }
         rows.push((names, record));
@@ -57,12 +58,19 @@ pub(super) fn write(
         let ids = NameIds::intern(connection, names, started)?;
         update_record(connection, started, ended)?;
         add_response(connection, started, ended)?;
-        let bytes = ROW_BYTES + stored_bytes(connection, started.id.order())?;
+        let payloads = stored_bytes(connection, started.id.order())?;
+        let bytes = record_bytes(started, Some(ended), payloads);
         derived.push(Derived::new(*sequence, ids, started, ended, bytes));
     }
     links::append(connection, &batch.links)?;
     derived.sort_by_key(Derived::sequence);
     Ok(derived)
+}
+
+/// What a record counts for in retention by size.
+pub(super) fn record_bytes(started: &Started, ended: Option<&Ended>, payloads: u64) -> u64 {
+    let texts = started.text_bytes() + ended.map_or(0, Ended::text_bytes);
+    ROW_BYTES + payloads + texts as u64
 }
 
 /// What the stored payloads of a record take up.

@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
@@ -17,11 +17,13 @@ use super::names::Names;
 use super::open::Prepared;
 use super::prune;
 use super::queue::{Answer, Append, Inbox, Job, Taken, Work};
+use super::time_keeper::TimeKeeper;
 use super::write;
 use crate::chain::Link;
 use crate::event::Event;
 use crate::id::ActivityId;
 use crate::record::Ended;
+use crate::retention::RetentionPolicy;
 use crate::store::{Durability, Entry, Health, StoreError};
 use crate::words::Status;
 
@@ -50,6 +52,13 @@ pub(super) struct Writer {
     pub(super) drafts: Drafts,
     /// How large the file may become, if it is limited.
     pub(super) most_pages: Option<i64>,
+    pub(super) time: TimeKeeper,
+    /// What the log must stay within while it grows.
+    limits: Arc<Mutex<RetentionPolicy>>,
+    /// Whether it has outgrown them and is being brought back.
+    is_outgrown: bool,
+    /// How many records were carried since one was removed.
+    pub(super) carried: u64,
     open: Open,
     /// What was taken from the inbox and not done yet. Empty between times, but for its space.
     work: Work,
@@ -82,15 +91,20 @@ impl Writer {
         inbox: Inbox,
         events: broadcast::Sender<Event>,
         health: Arc<SharedHealth>,
+        limits: Arc<Mutex<RetentionPolicy>>,
         lock: File,
     ) -> Self {
         Self {
             connection: prepared.connection,
             head: prepared.head,
-            names: Names::default(),
+            names: prepared.names,
             waiting: VecDeque::new(),
             drafts: prepared.drafts,
             most_pages: prepared.most_pages,
+            time: prepared.time,
+            limits,
+            is_outgrown: false,
+            carried: 0,
             open: Open::default(),
             work: Work::default(),
             backlog: VecDeque::new(),
@@ -123,7 +137,7 @@ impl Writer {
     fn patience(&self) -> Duration {
         if !self.backlog.is_empty() || self.health.get() != Health::Good {
             RETRY
-        } else if self.waiting.is_empty() {
+        } else if self.waiting.is_empty() && !self.is_outgrown {
             IDLE
         } else {
             SETTLE
@@ -131,7 +145,9 @@ impl Writer {
     }
 
     fn do_work(&mut self) -> Option<Answer<()>> {
+        let came = self.work.appends.len();
         self.store();
+        self.keep_within_limits(came);
         let mut close = None;
         for job in std::mem::take(&mut self.work.jobs) {
             match job {
@@ -150,6 +166,29 @@ impl Writer {
         self.catch_up();
         self.give_another_chance();
         close
+    }
+
+    /// Brings a log that has outgrown its limits back, by twice as much as came in: callers share the
+    /// cost, and none waits for all of it.
+    fn keep_within_limits(&mut self, came: usize) {
+        let policy = RetentionPolicy {
+            max_age: None,
+            ..*self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+        };
+        let mut left = 2 * came + prune::SLICE;
+        while left > 0 {
+            match prune::trim(self, policy, self.is_outgrown) {
+                Ok(outgrown) => self.is_outgrown = outgrown,
+                Err(error) => {
+                    tracing::warn!(%error, "the activity log could not be kept within its limits");
+                    return;
+                }
+            }
+            if !self.is_outgrown {
+                return;
+            }
+            left = left.saturating_sub(prune::SLICE);
+        }
     }
 
     /// What waits must not outgrow what comes in; callers that keep the queue full wait for it.
@@ -187,6 +226,9 @@ impl Writer {
         self.give_another_chance();
         if !self.waiting.is_empty() {
             self.derive_some_or_log();
+        }
+        if self.is_outgrown {
+            self.keep_within_limits(LARGEST_BATCH);
         }
     }
 
@@ -369,6 +411,15 @@ impl Writer {
         let written = derived::write_slice(&transaction, &self.waiting)?;
         transaction.commit()?;
         self.waiting.drain(..written);
+        Ok(())
+    }
+
+    /// Writes everything that is drafted, also what does not fill a block.
+    pub(super) fn write_all_blocks(&mut self) -> Result<(), StoreError> {
+        self.drafts.close();
+        while self.drafts.full() > 0 {
+            self.write_block()?;
+        }
         Ok(())
     }
 

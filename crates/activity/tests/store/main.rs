@@ -23,3 +23,4 @@ mod stats;
 mod support;
 mod tamper;
 mod tamper_checkpoints;
+mod tamper_index;

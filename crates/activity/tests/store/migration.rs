@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::support::*;
 
-/// Turns a log of layout 3 into what layout 2 would have been. The histogram is of one bucket.
+/// Turns a log of the newest layout into what layout 2 would have been. The histogram is of one bucket.
 const BACK_TO_LAYOUT_2: &str = "
     CREATE TABLE arguments (record INTEGER PRIMARY KEY, coding INTEGER NOT NULL,
         size INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
@@ -44,6 +44,11 @@ const BACK_TO_LAYOUT_2: &str = "
     DROP TABLE payloads; DROP TABLE hourly_histograms; DROP TABLE blocks; DROP TABLE terms;
     DROP INDEX open_records;
     ALTER TABLE progress DROP COLUMN indexed_sequence;
+    ALTER TABLE progress DROP COLUMN protected_records;
+    ALTER TABLE progress DROP COLUMN protected_bytes;
+    ALTER TABLE progress DROP COLUMN is_counted;
+    ALTER TABLE progress DROP COLUMN believed_ms;
+    ALTER TABLE progress DROP COLUMN doubted_ms;
     CREATE VIRTUAL TABLE search USING fts5(words, content = '', contentless_delete = 1,
         detail = none, tokenize = 'ascii');
     CREATE INDEX records_by_type ON records (type);
@@ -59,7 +64,7 @@ const BACK_TO_LAYOUT_2: &str = "
     PRAGMA user_version = 2;";
 
 #[tokio::test]
-async fn layout_2_becomes_layout_3() {
+async fn layout_2_becomes_the_newest() {
     let folder = tempfile::tempdir().unwrap();
     let activity = open(folder.path());
     let large = format!("\"{}\"", "packed ".repeat(2_000));

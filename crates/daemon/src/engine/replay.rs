@@ -322,6 +322,7 @@ mod tests {
         let settings = Settings {
             redactor: Redactor::new(std::iter::empty::<&str>()).unwrap(),
             max_response_bytes: 0,
+            max_argument_bytes: usize::MAX,
             payloads: Payloads::Full,
         };
         Activity::new(

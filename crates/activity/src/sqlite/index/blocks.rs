@@ -1,17 +1,22 @@
 //! Blocks as rows: writing a draft as one, making up for what a crash left out, and taking out
 //! what retention removed.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::codes::{signed, unsigned};
 use super::super::links;
 use super::super::row::{self, Part};
 use super::positions::{Positions, read_number, write_number};
 use super::{BLOCK, BUCKETS, Draft, Drafts};
+use crate::record::{Ended, Started};
 use crate::store::StoreError;
 
 /// Where the list of a block's records is: behind its buckets.
-const LIST: usize = BUCKETS;
+pub(super) const LIST: usize = BUCKETS;
+
+/// How many rows a block can have.
+const ROWS: i64 = 64 + 1;
+const _: () = assert!(BUCKETS == 64);
 
 /// The columns of a block, in the order in which [`Block::read`] wants them.
 pub(super) const COLUMNS_OF_BLOCK: &str = "id, oldest, newest, size, gone";
@@ -62,17 +67,25 @@ impl Block {
     /// The records at all of its positions.
     pub(super) fn orders(&self, connection: &Connection) -> Result<Vec<u64>, StoreError> {
         let mut list = connection.prepare_cached("SELECT postings FROM terms WHERE id = ?1")?;
-        let orders = list.query_row([key(LIST, self.id)], |row| {
-            Ok(read_orders(row.get_ref(0)?.as_blob()?, self.size))
-        })?;
-        Ok(orders.ok_or(Damaged)?)
+        let orders = list
+            .query_row([key(LIST, self.id)], |row| {
+                Ok(read_orders(row.get_ref(0)?.as_blob()?, self.size))
+            })
+            .optional()?;
+        Ok(orders.flatten().ok_or(Damaged)?)
     }
 }
 
 /// Where the terms of a bucket and a block are. Those of a block are together: they are written at
 /// once, and most often read alone.
 pub(super) fn key(bucket: usize, block: i64) -> i64 {
-    block * signed(LIST as u64 + 1) + signed(bucket as u64)
+    block * ROWS + signed(bucket as u64)
+}
+
+/// The block and the bucket whose terms are there.
+pub(super) fn block_and_bucket(key: i64) -> (i64, usize) {
+    let bucket = usize::try_from(key.rem_euclid(ROWS)).unwrap_or(LIST);
+    (key.div_euclid(ROWS), bucket)
 }
 
 /// Writes the next full draft as a block. The caller has a transaction open, and says that it was
@@ -91,29 +104,51 @@ fn write(connection: &Connection, draft: &Draft) -> rusqlite::Result<()> {
     let orders = draft.orders();
     let (oldest, newest) = (orders.iter().min(), orders.iter().max());
     if let (Some(oldest), Some(newest)) = (oldest, newest) {
+        let mut rows: Vec<_> = draft.postings().into_iter().enumerate().collect();
+        rows.retain(|(_, postings)| !postings.is_empty());
+        rows.push((LIST, write_orders(orders)));
+        let mut checksum = Checksum::default();
+        for (bucket, postings) in &rows {
+            checksum.add(*bucket, postings);
+        }
         let block = connection
             .prepare_cached(
-                "INSERT INTO blocks (oldest, newest, size, gone) VALUES (?1, ?2, ?3, ?4)",
+                "INSERT INTO blocks (oldest, newest, size, gone, checksum) \
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
             )?
             .insert(params![
                 signed(*oldest),
                 signed(*newest),
                 signed(orders.len() as u64),
                 draft.gone().map(Positions::to_bytes),
+                checksum.finish(),
             ])?;
         let mut insert =
             connection.prepare_cached("INSERT INTO terms (id, postings) VALUES (?1, ?2)")?;
-        for (bucket, postings) in draft.postings().iter().enumerate() {
-            if !postings.is_empty() {
-                insert.execute(params![key(bucket, block), postings])?;
-            }
+        for (bucket, postings) in rows {
+            insert.execute(params![key(bucket, block), postings])?;
         }
-        insert.execute(params![key(LIST, block), write_orders(orders)])?;
     }
     connection
         .prepare_cached("UPDATE progress SET indexed_sequence = max(indexed_sequence, ?1)")?
         .execute([signed(draft.through())])?;
     Ok(())
+}
+
+/// Over all rows of a block's terms.
+#[derive(Debug, Default)]
+pub(super) struct Checksum(crc32fast::Hasher);
+
+impl Checksum {
+    pub(super) fn add(&mut self, bucket: usize, postings: &[u8]) {
+        self.0.update(&(bucket as u64).to_le_bytes());
+        self.0.update(&(postings.len() as u64).to_le_bytes());
+        self.0.update(postings);
+    }
+
+    pub(super) fn finish(self) -> u32 {
+        self.0.finalize()
+    }
 }
 
 /// Drafts what ended after the last that is drafted and is in no block, as far as it fills one.
@@ -125,19 +160,38 @@ pub(in super::super) fn draft_missing(
     let after = indexed_sequence(connection)?.max(drafts.through());
     let ends = links::ends_after(connection, after, BLOCK)?;
     for (sequence, order) in &ends {
-        // A record that somebody took out behind the log's back must not be waited for.
-        drafts.pass(*sequence);
-        let Some(mut halves) = row::find(connection, *order)? else {
-            continue;
-        };
-        if let Some(arguments) = &mut halves.started.arguments {
-            arguments.text = row::read_body(connection, Part::Arguments, *order)?;
-        }
-        if let Some(ended) = &halves.ended {
-            drafts.add(*sequence, &halves.started, ended);
-        }
+        draft(connection, drafts, *sequence, *order)?;
     }
     Ok(ends.len())
+}
+
+/// Drafts a record. One that is gone or cannot be read must not be waited for.
+pub(super) fn draft(
+    connection: &Connection,
+    drafts: &mut Drafts,
+    sequence: u64,
+    order: u64,
+) -> Result<(), StoreError> {
+    drafts.pass(sequence);
+    if let Some((started, ended)) = indexable(connection, order)? {
+        drafts.add(sequence, &started, &ended);
+    }
+    Ok(())
+}
+
+/// What the index needs of a record that has ended; nothing if it cannot be read.
+pub(super) fn indexable(
+    connection: &Connection,
+    order: u64,
+) -> Result<Option<(Started, Ended)>, StoreError> {
+    let Some(mut halves) = row::readable(row::find(connection, order))?.flatten() else {
+        return Ok(None);
+    };
+    if let Some(arguments) = &mut halves.started.arguments {
+        let text = row::read_body(connection, Part::Arguments, order);
+        arguments.text = row::readable(text)?.flatten();
+    }
+    Ok(halves.ended.map(|ended| (halves.started, ended)))
 }
 
 /// Ends up to here are in blocks.
@@ -148,9 +202,9 @@ pub(in super::super) fn indexed_sequence(connection: &Connection) -> rusqlite::R
         .map(unsigned)
 }
 
-/// Takes records out of the blocks they are in. A block of which nothing is left goes.
+/// Takes records out of the blocks they are in; they are in order. A block of which nothing is left goes.
 pub(in super::super) fn forget(connection: &Connection, orders: &[u64]) -> Result<(), StoreError> {
-    let (Some(oldest), Some(newest)) = (orders.iter().min(), orders.iter().max()) else {
+    let (Some(oldest), Some(newest)) = (orders.first(), orders.last()) else {
         return Ok(());
     };
     let mut statement = connection.prepare_cached(&format!(
@@ -166,7 +220,7 @@ pub(in super::super) fn forget(connection: &Connection, orders: &[u64]) -> Resul
     for block in blocks {
         let mut gone = block.gone.unwrap_or(Positions::NONE);
         for (position, order) in block.orders(connection)?.iter().enumerate() {
-            if orders.contains(order) {
+            if orders.binary_search(order).is_ok() {
                 gone.insert(position);
             }
         }

@@ -33,15 +33,30 @@ impl Drafts {
     pub(in super::super) fn add(&mut self, sequence: u64, started: &Started, ended: &Ended) {
         self.current.add(sequence, started, ended);
         if self.current.orders.len() >= BLOCK {
-            let next = self.current.next();
-            self.full
-                .push_back(std::mem::replace(&mut self.current, next));
+            self.close();
         }
     }
 
     /// Everything up to the entry of this sequence has been looked at.
     pub(super) fn pass(&mut self, sequence: u64) {
         self.current.through = sequence;
+    }
+
+    /// Has everything written that was added so far.
+    pub(in super::super) fn close(&mut self) {
+        if !self.current.orders.is_empty() {
+            let next = self.current.next();
+            self.full
+                .push_back(std::mem::replace(&mut self.current, next));
+        }
+    }
+
+    /// How many records are in no block yet.
+    pub(super) fn len(&self) -> usize {
+        let drafts = self.full.iter().chain([&self.current]);
+        drafts
+            .map(|draft| draft.orders.len() - draft.gone.len())
+            .sum()
     }
 
     /// How many can be written.
@@ -59,7 +74,7 @@ impl Drafts {
         self.full.pop_front();
     }
 
-    /// Takes note that records were removed from the log.
+    /// Takes note that records were removed from the log; they are in order.
     pub(in super::super) fn forget(&mut self, orders: &[u64]) {
         for draft in self.full.iter_mut().chain([&mut self.current]) {
             draft.forget(orders);
@@ -96,7 +111,7 @@ impl Draft {
 
     fn forget(&mut self, orders: &[u64]) {
         for (position, order) in self.orders.iter().enumerate() {
-            if orders.contains(order) {
+            if orders.binary_search(order).is_ok() {
                 self.gone.push(position);
             }
         }
