@@ -42,10 +42,19 @@ pub(crate) async fn run(settings: Settings, printer: &Printer) -> Outcome {
     tokio::select! {
         () = daemon.run(signals.stop) => Ok(Exit::Ok),
         () = signals.stop_at_once.cancelled() => {
-            printer.note("ended at once; calls that were under way are marked as interrupted at the next start");
-            Ok(Exit::Failed)
+            printer.note("ended at once; the next start marks calls that were under way as interrupted");
+            end_at_once()
         }
     }
+}
+
+/// Leaves everything as a crash would; that is what the log and the guardian of upstreams are for.
+#[expect(
+    clippy::exit,
+    reason = "unwinding would wait for what is not to be waited for"
+)]
+fn end_at_once() -> ! {
+    std::process::exit(1)
 }
 
 /// With no config there is nothing to try; the demo server is something.

@@ -49,8 +49,8 @@ impl Doors {
         let agent = Arc::new(AgentDoor::new(Arc::clone(&engine)));
         let direct = DirectDoor::new(Arc::clone(&engine));
         let doors = Arc::new(Self {
-            agent: HttpServer::new(agent, options(&draining)),
-            direct: Door::new(direct, &draining),
+            agent: HttpServer::new(agent, options(&engine, &draining)),
+            direct: Door::new(direct, options(&engine, &draining)),
             servers: Mutex::default(),
             engine,
             draining,
@@ -99,7 +99,7 @@ impl Doors {
         let mut servers = self.servers();
         let door = servers.entry(server).or_insert_with_key(|server| {
             let service = ServerDoor::new(Arc::clone(&self.engine), server.clone());
-            Door::new(service, &self.draining)
+            Door::new(service, options(&self.engine, &self.draining))
         });
         Ok(door.http.clone())
     }
@@ -133,10 +133,10 @@ impl Doors {
 }
 
 impl<S: mcp::server::Service> Door<S> {
-    fn new(service: S, draining: &CancellationToken) -> Self {
+    fn new(service: S, options: HttpOptions) -> Self {
         let service = Arc::new(service);
         Self {
-            http: HttpServer::new(Arc::clone(&service), options(draining)),
+            http: HttpServer::new(Arc::clone(&service), options),
             service,
         }
     }
@@ -162,9 +162,10 @@ impl Audience for Ears {
     }
 }
 
-fn options(draining: &CancellationToken) -> HttpOptions {
+fn options(engine: &Engine, draining: &CancellationToken) -> HttpOptions {
     HttpOptions {
         draining: draining.clone(),
+        under_way: engine.under_way().requests(),
         ..HttpOptions::default()
     }
 }

@@ -45,12 +45,11 @@ pub(super) async fn or_cancelled<T>(
 }
 
 /// Answers a request; when the daemon stops and the request goes on, says so instead.
-pub(super) async fn until_interrupted(
+pub(super) async fn until_interrupted<T>(
     engine: &Engine,
-    work: impl Future<Output = Answer>,
-) -> Answer {
+    work: impl Future<Output = Result<T, ErrorObject>>,
+) -> Result<T, ErrorObject> {
     let under_way = engine.under_way();
-    let _counted = under_way.begin();
     tokio::select! {
         biased;
         answer = work => answer,

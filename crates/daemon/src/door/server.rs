@@ -158,7 +158,7 @@ impl ServerDoor {
 
 impl Service for ServerDoor {
     async fn initialize(&self, _: &Connection) -> Result<InitializeResult, ErrorObject> {
-        let upstream = self.upstream().await?;
+        let upstream = until_interrupted(&self.engine, self.upstream()).await?;
         let status = upstream.status();
         let Some(identity) = &status.server else {
             return Err(unavailable(&upstream));

@@ -22,6 +22,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
 use http::Method;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::body::read_body;
 use self::legacy::Legacy;
@@ -58,6 +59,8 @@ pub struct HttpOptions {
     /// Once this fires no request is begun any more. What is under way goes on, and so does what
     /// belongs to it: answers to questions, cancellations, streams that are resumed.
     pub draining: CancellationToken,
+    /// Counts the requests that have been begun and whose answers are not on their way yet.
+    pub under_way: TaskTracker,
 }
 
 /// Serves a [`Service`] over HTTP. Cheap to clone; when the last clone is dropped every session
@@ -83,6 +86,7 @@ impl Default for HttpOptions {
             keep_alive: Duration::from_secs(15),
             parking: Parking::default(),
             draining: CancellationToken::new(),
+            under_way: TaskTracker::new(),
         }
     }
 }

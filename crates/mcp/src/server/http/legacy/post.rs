@@ -86,6 +86,7 @@ impl<S: Service> Legacy<S> {
         request: Request,
         extensions: Extensions,
     ) -> Result<HttpResponse, Refusal> {
+        let _under_way = self.options.under_way.token();
         let refuse = |reason| Refusal::of(&request.id, reason);
         let hello = Hello::parse(request.params.as_deref())
             .map_err(|error| refuse(Reason::Handshake(error)))?;
@@ -225,10 +226,12 @@ impl<S: Service> Legacy<S> {
     ) -> HttpResponse {
         let reader = stream.attach(None);
         let unheard = Unheard(Some(Arc::clone(&stream)));
-        let mut answers = Detachable::new(answers);
+        // Until the answer is in the stream, or in our response.
+        let under_way = self.options.under_way.token();
+        let mut answers = Detachable::new(async move { (answers.await, under_way) });
         tokio::select! {
             biased;
-            answers = &mut answers => {
+            (answers, _under_way) = &mut answers => {
                 if stream.is_silent() && let Some(message) = answers.to_json() {
                     return json(message);
                 }
@@ -239,7 +242,10 @@ impl<S: Service> Legacy<S> {
         }
         if let Some(rest) = answers.into_future() {
             let stream = Arc::clone(&stream);
-            tokio::spawn(async move { stream.finish(rest.await.into_messages()) });
+            tokio::spawn(async move {
+                let (answers, _under_way) = rest.await;
+                stream.finish(answers.into_messages());
+            });
         }
         if stream.is_silent() && stream.finished_at().is_some() {
             return if session.exchange().has_ended() {

@@ -12,6 +12,7 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::tied::Tied;
 use super::HttpOptions;
@@ -35,6 +36,7 @@ pub(super) struct ModernDoor<S: Service> {
     keep_alive: Duration,
     stall: Duration,
     draining: CancellationToken,
+    under_way: TaskTracker,
 }
 
 /// Whether a message is of this era; if not, it is part of a session or opens one.
@@ -63,6 +65,7 @@ impl<S: Service> ModernDoor<S> {
             keep_alive: options.keep_alive,
             stall: options.stall,
             draining: options.draining.clone(),
+            under_way: options.under_way.clone(),
         }
     }
 
@@ -141,10 +144,13 @@ impl<S: Service> ModernDoor<S> {
         let hang_up = round.clone().drop_guard();
         let route = Route::Stream(Arc::clone(&stream));
         let modern = Arc::clone(&self.modern);
-        let mut answering = Detachable::new(modern.serve(opened, parts.extensions, route, round));
+        let serving = modern.serve(opened, parts.extensions, route, round);
+        // Until the answer is in the stream, or in our response.
+        let under_way = self.under_way.token();
+        let mut answering = Detachable::new(async move { (serving.await, under_way) });
         tokio::select! {
             biased;
-            answer = &mut answering => match answer {
+            (answer, _under_way) = &mut answering => match answer {
                 Some(answer) if stream.is_silent() => return plain(answer),
                 answer => stream.finish(answer.map(|answer| answer.message)),
             },
@@ -153,7 +159,8 @@ impl<S: Service> ModernDoor<S> {
         }
         if let Some(rest) = answering.into_future() {
             tokio::spawn(async move {
-                stream.finish(rest.await.map(|answer| answer.message));
+                let (answer, _under_way) = rest.await;
+                stream.finish(answer.map(|answer| answer.message));
             });
         }
         let body = reader.into_body(None, self.keep_alive);
