@@ -1,9 +1,9 @@
 //! The daemon stops, is killed and comes back, under a client that stays.
 
 use serde_json::json;
-use testkit::{DEADLINE, process, wait_until};
+use testkit::process;
 
-use crate::client::{Client, ERAS, Era, Place, calls_of};
+use crate::client::{Client, ERAS, Place, calls_of};
 
 #[derive(Debug, Clone, Copy)]
 enum End {
@@ -106,20 +106,4 @@ async fn calls_under_way_when_the_daemon_stops_are_answered_once() {
         client.call_ok("look").await;
         assert_eq!(calls_of(&place.record, "hang"), 1);
     }
-}
-
-/// The session of a client that does nothing is opened again, too.
-#[tokio::test]
-async fn an_idle_client_has_a_session_in_the_new_daemon() {
-    let place = Place::new(json!({})).await;
-    let mut client = Client::start(&place.daemon.home, Era::Legacy).await;
-    client.call_ok("look").await;
-    let (home, left) = place.killed().await;
-    let place = Place::again(home, left).await;
-    wait_until("the client is back", DEADLINE, async || {
-        let status = place.daemon.api("/status").await;
-        status.to_string().contains("\"sessions\":1")
-    })
-    .await;
-    client.call_ok("look").await;
 }

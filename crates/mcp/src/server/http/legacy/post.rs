@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use axum::response::{IntoResponse, Response as HttpResponse};
+use axum::response::Response as HttpResponse;
 use futures_util::future::join_all;
 use http::request::Parts;
 use http::{Extensions, HeaderValue, StatusCode};
@@ -24,7 +24,7 @@ use crate::server::http::stream::EventStream;
 use crate::server::outbound::Outbound;
 use crate::server::route::Route;
 use crate::server::service::{Connection, Service};
-use crate::{Inbound, Message, Notification, Request, Response};
+use crate::{ErrorObject, Inbound, Message, Notification, Request, RequestId, Response, codes};
 
 /// What a POST with requests in it is answered with.
 enum Answers {
@@ -147,7 +147,7 @@ impl<S: Service> Legacy<S> {
             Err(refused) => return json(refusal_of(&request, &refused).encode()),
         };
         let stream = session.new_stream();
-        let cancelled = call.cancelled.clone();
+        let (cancelled, id) = (call.cancelled.clone(), request.id.clone());
         let work = self.work(&session, &stream, call, request);
         let closing = Arc::clone(&stream);
         let answers = async move {
@@ -162,15 +162,16 @@ impl<S: Service> Legacy<S> {
                 }
             }
         };
-        self.respond(session, stream, answers).await
+        self.respond(session, stream, vec![id], answers).await
     }
 
     async fn batch(&self, session: Arc<Session>, messages: Vec<Message>) -> HttpResponse {
         let stream = session.new_stream();
-        let mut work = Vec::new();
+        let (mut work, mut ids) = (Vec::new(), Vec::new());
         for message in messages {
             match message {
                 Message::Request(request) => {
+                    ids.push(request.id.clone());
                     let begun = session
                         .exchange()
                         .begin(&request.id)
@@ -194,7 +195,7 @@ impl<S: Service> Legacy<S> {
         }
         let answers =
             async { Answers::Batch(join_all(work).await.into_iter().flatten().collect()) };
-        self.respond(session, stream, answers).await
+        self.respond(session, stream, ids, answers).await
     }
 
     /// One request on its way through the service, independent of this connection.
@@ -222,6 +223,7 @@ impl<S: Service> Legacy<S> {
         &self,
         session: Arc<Session>,
         stream: Arc<EventStream>,
+        ids: Vec<RequestId>,
         answers: impl Future<Output = Answers> + Send + 'static,
     ) -> HttpResponse {
         let reader = stream.attach(None);
@@ -249,7 +251,8 @@ impl<S: Service> Legacy<S> {
         }
         if stream.is_silent() && stream.finished_at().is_some() {
             return if session.exchange().has_ended() {
-                Refusal::from(Reason::UnknownSession).into_response()
+                // Not 404, after which clients send a request again: this one may have run.
+                json(cut_off(ids))
             } else {
                 // Cancelled: events that end without an answer, and with nothing to resume.
                 self.events(None, reader)
@@ -307,6 +310,26 @@ fn first_request(inbound: &Inbound) -> Option<&Request> {
         Message::Request(request) => Some(request),
         Message::Notification(_) | Message::Response(_) => None,
     })
+}
+
+/// The answer to requests whose session ended while they ran.
+fn cut_off(ids: Vec<RequestId>) -> Vec<u8> {
+    let message =
+        "The session ended before this request was answered; it may have been carried out";
+    let mut answers: Vec<_> = ids
+        .into_iter()
+        .map(|id| Response {
+            id: Some(id),
+            outcome: Err(ErrorObject::new(codes::CONNECTION_CLOSED, message)),
+        })
+        .collect();
+    match (answers.pop(), answers.is_empty()) {
+        (Some(only), true) => only.encode(),
+        (last, _) => {
+            answers.extend(last);
+            encode_batch(&answers)
+        }
+    }
 }
 
 fn refusal_of(request: &Request, refused: &NotBegun) -> Response {
