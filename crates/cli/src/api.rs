@@ -17,6 +17,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use mcp::RawValue;
+use redact::SharedRedactor;
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -86,14 +87,15 @@ impl Api {
         needs: Needs<'_>,
     ) -> Result<Self, Failure> {
         let data_dir = needs.data_dir(&settings.data_dir(&config))?;
-        let activity = needs.open_log(&data_dir, &config).await?;
+        let mut surroundings = daemon::surroundings(&data_dir, guardian(), &config);
+        surroundings.dormant = matches!(needs, Needs::Config);
+        let redactor = &surroundings.redactor;
+        let activity = needs.open_log(&data_dir, &config, redactor).await?;
         let pins = match needs {
             Needs::AllServers | Needs::Server(_) => open_pins(&data_dir)?,
             Needs::Visit | Needs::Log | Needs::Config => Pins::forgetful(),
         };
         let config = Arc::new(needs.reduce(config));
-        let mut surroundings = daemon::surroundings(&data_dir, guardian());
-        surroundings.dormant = matches!(needs, Needs::Config);
         let engine = Engine::start(config, surroundings, activity, pins).await;
         engine.settled(Instant::now() + SETTLE).await;
         let router = daemon::local_router(Arc::clone(&engine), settings.clone());
@@ -259,7 +261,12 @@ impl Needs<'_> {
     }
 
     /// Who only reads the log does not keep others from writing it.
-    async fn open_log(self, data_dir: &DataDir, config: &Config) -> Result<Activity, Failure> {
+    async fn open_log(
+        self,
+        data_dir: &DataDir,
+        config: &Config,
+        redactor: &SharedRedactor,
+    ) -> Result<Activity, Failure> {
         if let Self::Log | Self::Visit = self {
             // Opening a damaged one for writing sets it aside, which is the daemon's to do.
             let read = daemon::read_activity(data_dir.path(), config);
@@ -273,7 +280,7 @@ impl Needs<'_> {
             }
             return Ok(read.activity);
         }
-        let opened = daemon::open_activity(data_dir.path(), config).await;
+        let opened = daemon::open_activity(data_dir.path(), config, redactor).await;
         if let (Self::Config, Err(_)) = (self, &opened)
             && let Ok(read) = daemon::read_activity(data_dir.path(), config)
         {

@@ -3,7 +3,16 @@
 use crate::secret::mask_unless_reference;
 
 /// Words in the name of a member or an option that say what its value is.
-const WORDS: [&str; 6] = ["key", "token", "secret", "password", "credential", "header"];
+const WORDS: [&str; 8] = [
+    "key",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "credential",
+    "header",
+];
 
 /// Whether something of this name is a secret.
 pub fn is_secret_name(name: &str) -> bool {

@@ -214,3 +214,56 @@ fn parts_of_env_are_secrets_where_they_can_be() {
         assert_eq!(struck_out(&entry), expected, "{value}");
     }
 }
+
+#[test]
+fn values_inside_a_value_are_secrets() {
+    for (value, expected) in [
+        (
+            "postgres://app:pa%2Fss@db/x",
+            vec!["pa%2Fss", "pa/ss", "postgres://app:pa%2Fss@db/x"],
+        ),
+        ("https://token@h/", vec!["https://token@h/", "token"]),
+        (
+            r#"{\"a\":{\"private_key\":\"one\"},\"b\":[\"two\",3]}"#,
+            vec!["one", "two", r#"{"a":{"private_key":"one"},"b":["two",3]}"#],
+        ),
+    ] {
+        let entry = format!(r#"{{"command": "x", "env": {{"A": "{value}"}}}}"#);
+        assert_eq!(struck_out(&entry), expected, "{value}");
+    }
+}
+
+#[test]
+fn secrets_in_a_url_are_struck_out() {
+    for (url, expected) in [
+        ("https://user:pass@h/mcp", vec!["pass"]),
+        ("https://h/mcp?mode=fast&api_key=k1&verbose", vec!["k1"]),
+        ("https://h/${env:SET_TOKEN}/mcp", vec!["from-environment"]),
+        (
+            "https://h/s/0123456789abcdef01/mcp",
+            vec!["0123456789abcdef01"],
+        ),
+        ("https://h/some/ordinary/path-of-a-server", vec![]),
+        ("http://127.0.0.1:8080/mcp", vec![]),
+    ] {
+        let entry = format!(r#"{{"url": "{url}"}}"#);
+        assert_eq!(struck_out(&entry), expected, "{url}");
+    }
+}
+
+#[test]
+fn secrets_in_arguments_are_struck_out() {
+    for (args, expected) in [
+        (r#""--token", "one", "two""#, vec!["one"]),
+        (r#""--api-key=one", "--folder=two""#, vec!["one"]),
+        (r#""-e", "GITHUB_TOKEN=one""#, vec!["one"]),
+        (
+            r#""${env:SET_TOKEN}", "${env:HOME}/x""#,
+            vec!["from-environment"],
+        ),
+        (r#""redis://u:one@h""#, vec!["one"]),
+    ] {
+        let entry = format!(r#"{{"command": "x", "args": [{args}]}}"#);
+        assert_eq!(struck_out(&entry), expected, "{args}");
+    }
+}

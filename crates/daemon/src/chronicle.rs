@@ -13,13 +13,14 @@ use activity::{
 };
 use config::{Config, ConfigChange, Secret};
 use policy::{Code, ServerName};
-use redact::{Redactor, RedactorError};
+use redact::{RedactorError, SharedRedactor};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use upstream::{Fleet, State};
 
 use crate::engine::Engine;
+use crate::http::api_key_file;
 
 const DIRECTORY: &str = "activity";
 
@@ -52,8 +53,12 @@ pub struct OpenLog {
 }
 
 /// Opens the log in the data directory, waiting a little for another process to be done with it.
-pub async fn open_activity(data_dir: &Path, config: &Config) -> Result<OpenLog, ChronicleError> {
-    let settings = settings(config)?;
+pub async fn open_activity(
+    data_dir: &Path,
+    config: &Config,
+    redactor: &SharedRedactor,
+) -> Result<OpenLog, ChronicleError> {
+    let settings = settings(config, redactor)?;
     let options = SqliteOptions {
         directory: data_dir.join(DIRECTORY),
         max_file_bytes: None,
@@ -118,24 +123,38 @@ pub fn read_activity(data_dir: &Path, config: &Config) -> Result<ReadOnlyLog, Ch
         Err(error) => return Err(error.into()),
     };
     Ok(ReadOnlyLog {
-        activity: Activity::new(Arc::new(store), settings(config)?),
+        activity: Activity::new(
+            Arc::new(store),
+            settings(config, &SharedRedactor::default())?,
+        ),
         waiting,
     })
 }
 
-/// What the config says about recording, with every secret it holds to be struck out.
-fn settings(config: &Config) -> Result<Settings, RedactorError> {
+/// Strikes out every secret of the config, and the key that was generated at the first start.
+pub(crate) fn redactor_for(config: &Config, data_dir: &Path) -> SharedRedactor {
+    let redactor = SharedRedactor::default();
+    redactor.learn(api_key_file(data_dir));
+    learn_secrets(&redactor, config);
+    redactor
+}
+
+/// Adds the secrets of a config. Those of earlier ones stay: calls that were given them may be
+/// under way.
+fn learn_secrets(redactor: &SharedRedactor, config: &Config) {
     let environment = |name: &str| std::env::var(name).ok();
     let servers = config.mcp_servers.iter();
-    let values: Vec<Secret> = servers
+    let secrets: Vec<Secret> = servers
         .flat_map(|server| server.secrets(&environment))
+        .chain(config.api_key.clone())
         .collect();
-    let secrets = values
-        .iter()
-        .chain(config.api_key.as_ref())
-        .map(Secret::expose);
+    redactor.learn(secrets.iter().map(Secret::expose));
+}
+
+/// What the config says about recording.
+fn settings(config: &Config, redactor: &SharedRedactor) -> Result<Settings, RedactorError> {
     Ok(Settings {
-        redactor: Redactor::new(secrets)?,
+        redactor: redactor.current()?,
         max_response_bytes: config.activity.max_response_bytes,
         max_argument_bytes: config.activity.max_argument_bytes,
         payloads: match config.activity.payloads {
@@ -226,8 +245,11 @@ fn states(fleet: &Fleet) -> States {
 }
 
 /// Applies a changed config to the log, and records that it changed.
-pub(crate) async fn record_config_change(activity: &Activity, old: &Config, new: &Config) {
-    match settings(new) {
+pub(crate) async fn record_config_change(engine: &Engine, old: &Config, new: &Config) {
+    let activity = engine.activity();
+    let redactor = engine.fleet().redactor();
+    learn_secrets(redactor, new);
+    match settings(new, redactor) {
         Ok(settings) => activity.reconfigure(settings),
         Err(error) => tracing::error!(%error, "the activity log keeps its old settings"),
     }

@@ -62,7 +62,7 @@ impl ConfigEditor {
         let loaded = self.settings.load().map_err(|error| invalid(&error))?;
         // The watcher will find the same and have nothing left to do.
         let config = Arc::new(loaded.config);
-        record_config_change(engine.activity(), &engine.config(), &config).await;
+        record_config_change(engine, &engine.config(), &config).await;
         let applying = engine.apply(config);
         tokio::time::timeout(PATIENCE, applying).await.map_err(|_| {
             ApiError::new(

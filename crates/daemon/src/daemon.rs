@@ -13,7 +13,7 @@ use upstream::{EraMemory, Guardian, Surroundings};
 
 use crate::chronicle::{
     ChronicleError, open_activity, prune_regularly, record_config_change, record_server_changes,
-    record_started, record_stopped,
+    record_started, record_stopped, redactor_for,
 };
 use crate::config_editor::ConfigEditor;
 use crate::data_dir::{DataDir, DataDirError, Lock};
@@ -75,9 +75,9 @@ impl Daemon {
         let config = Arc::new(loaded.config.clone());
         // Before the log, which says that the daemon started.
         let pins = Pins::open(data_dir.path())?;
-        let log = open_activity(data_dir.path(), &config).await?;
+        let surroundings = surroundings(&data_dir, guardian, &config);
+        let log = open_activity(data_dir.path(), &config, &surroundings.redactor).await?;
         record_started(&log).await;
-        let surroundings = surroundings(&data_dir, guardian);
         let engine = Engine::start(config, surroundings, log.activity, pins).await;
         Ok(Self {
             routes: router(
@@ -157,8 +157,13 @@ async fn end_calls(engine: &Engine, draining: &CancellationToken) {
 }
 
 /// What upstreams of a process with this data directory are started with.
-pub fn surroundings(data_dir: &DataDir, guardian: Option<Guardian>) -> Surroundings {
+pub fn surroundings(
+    data_dir: &DataDir,
+    guardian: Option<Guardian>,
+    config: &Config,
+) -> Surroundings {
     Surroundings {
+        redactor: redactor_for(config, data_dir.path()),
         guardian,
         log_dir: Some(data_dir.logs()),
         environment: |name| std::env::var(name).ok(),
@@ -183,7 +188,7 @@ async fn follow_config(engine: Arc<Engine>, watcher: ConfigWatcher) {
                     continue;
                 }
                 announce(&old, &config);
-                record_config_change(engine.activity(), &old, &config).await;
+                record_config_change(&engine, &old, &config).await;
                 engine.apply(config).await;
             }
             changed = reports.changed() => {

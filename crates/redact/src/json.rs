@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::shapes::is_placeholder;
 use super::{MASK, Redactor, SHORTEST_SECRET};
 
 /// A stretch of JSON text.
@@ -13,6 +14,14 @@ enum Part<'a> {
     Between(&'a str),
 }
 
+/// What is known of the string that comes next.
+enum Member<'a> {
+    None,
+    /// It follows this string, which may have been its name.
+    Name(&'a str),
+    SecretValue,
+}
+
 struct Parts<'a> {
     rest: &'a str,
 }
@@ -21,16 +30,30 @@ pub(super) fn redact<'a>(redactor: &Redactor, text: &'a str) -> Cow<'a, str> {
     let mut output = String::new();
     // Up to here the input was looked at, and up to here it was copied to the output.
     let (mut seen, mut copied) = (0, 0);
+    let mut member = Member::None;
     for part in (Parts { rest: text }) {
         let (length, replacement) = match part {
             Part::String { inner, closed } => {
-                let replacement = redact_string(redactor, inner).map(|inner| {
+                let replacement = match member {
+                    Member::SecretValue => redact_value(inner),
+                    Member::None | Member::Name(_) => redact_string(redactor, inner),
+                };
+                member = Member::Name(inner);
+                let replacement = replacement.map(|inner| {
                     let quote = if closed { "\"" } else { "" };
                     format!("\"{inner}{quote}")
                 });
                 (1 + inner.len() + usize::from(closed), replacement)
             }
-            Part::Between(between) => (between.len(), redact_between(redactor, between)),
+            Part::Between(between) => {
+                member = match member {
+                    Member::Name(name) if is_colon(between) && is_secret(redactor, name) => {
+                        Member::SecretValue
+                    }
+                    _ => Member::None,
+                };
+                (between.len(), redact_between(redactor, between))
+            }
         };
         if let Some(replacement) = replacement {
             output.push_str(&text[copied..seen]);
@@ -56,24 +79,46 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
+fn is_colon(between: &str) -> bool {
+    between.trim_matches(['\t', '\n', '\r', ' ']) == ":"
+}
+
+/// Whether a member of this name has a secret value.
+fn is_secret(redactor: &Redactor, name: &str) -> bool {
+    let meaning = meaning(name);
+    redactor
+        .shapes
+        .is_secret_name(meaning.as_deref().unwrap_or(name))
+}
+
+/// What stands for the value of a member with a secret name, if it is not a placeholder already.
+fn redact_value(inner: &str) -> Option<String> {
+    (!is_placeholder(inner)).then(|| MASK.to_owned())
+}
+
 /// The inside of a string with its secrets replaced, if it had any.
 fn redact_string(redactor: &Redactor, inner: &str) -> Option<String> {
     if inner.len() < SHORTEST_SECRET {
         return None;
     }
-    if inner.contains('\\') {
-        // A string that was cut off may end in half an escape; what is before it still counts.
-        let meaning = (0..=6.min(inner.len())).find_map(|dropped| {
-            let end = inner.floor_char_boundary(inner.len() - dropped);
-            serde_json::from_str::<String>(&format!("\"{}\"", &inner[..end])).ok()
-        });
-        if let Some(meaning) = meaning {
-            let redacted = changed(redactor.text(&meaning))?;
-            let quoted = serde_json::Value::String(redacted).to_string();
-            return Some(quoted[1..quoted.len() - 1].to_owned());
-        }
+    if let Some(meaning) = meaning(inner) {
+        let redacted = changed(redactor.text(&meaning))?;
+        let quoted = serde_json::Value::String(redacted).to_string();
+        return Some(quoted[1..quoted.len() - 1].to_owned());
     }
     changed(redactor.text(inner))
+}
+
+/// What the inside of a string means, if it has escapes and they are valid.
+fn meaning(inner: &str) -> Option<String> {
+    if !inner.contains('\\') {
+        return None;
+    }
+    // A string that was cut off may end in half an escape; what is before it still counts.
+    (0..=6.min(inner.len())).find_map(|dropped| {
+        let end = inner.floor_char_boundary(inner.len() - dropped);
+        serde_json::from_str::<String>(&format!("\"{}\"", &inner[..end])).ok()
+    })
 }
 
 /// What is between strings, with numbers that hold a secret replaced by the mask as a string.
@@ -180,6 +225,20 @@ mod tests {
         ] {
             assert_eq!(redactor.json(written), r#"["{\"k\":\"[REDACTED]\"}"]"#);
         }
+    }
+
+    #[test]
+    fn the_value_of_a_secret_member_is_struck_out_whole() {
+        assert_eq!(
+            json(r#"{"password":"a\"b c","p\u0061ssword" : "x","user":"y","token":""}"#),
+            r#"{"password":"[REDACTED]","p\u0061ssword" : "[REDACTED]","user":"y","token":""}"#
+        );
+        assert_eq!(
+            json(r#"{"a":"{\"api_key\":\"x\\\"y\"}"}"#),
+            r#"{"a":"{\"api_key\":\"[REDACTED]\\\"y\"}"}"#
+        );
+        let ordinary = r#"{"password":{"type":"string"},"of":["password","token"],"secret":7}"#;
+        assert_eq!(json(ordinary), ordinary);
     }
 
     #[test]

@@ -1,19 +1,26 @@
 //! Finds and strikes out secrets in text and JSON, before anything is stored or shown.
 //!
-//! Two kinds are found: values that the operator configured, wherever they turn up, and tokens
-//! that are known by their shape. Both searches are automata, so the time is linear in the text
-//! whatever a hostile upstream sends.
+//! Three kinds are found: values that the operator configured, wherever they turn up and however
+//! they are encoded; tokens that are known by their shape; and values of members whose name says
+//! that they are secret. All searches are automata, so the time is linear in the text whatever a
+//! hostile upstream sends.
 
 mod json;
+mod lines;
 mod prefilter;
+mod secrets;
 mod shapes;
+mod shared;
+mod written;
 
 use std::borrow::Cow;
 
-use aho_corasick::{AhoCorasick, MatchKind};
-use regex::Regex;
+use secrets::Secrets;
+use shapes::Shapes;
 
+pub use lines::KeyBlock;
 pub use prefilter::Prefilter;
+pub use shared::SharedRedactor;
 
 /// What stands where a secret stood.
 pub const MASK: &str = "[REDACTED]";
@@ -25,15 +32,16 @@ pub const SHORTEST_SECRET: usize = 6;
 /// Beyond the end of a cut, this much more is looked at, so that a secret across the cut is seen.
 const LONGEST_SHAPE: usize = 8 * 1024;
 
-#[derive(Debug)]
+/// Searches for secrets. Cheap to clone.
+#[derive(Debug, Clone)]
 pub struct Redactor {
     /// Nothing when no value is configured.
-    secrets: Option<AhoCorasick>,
-    shapes: Regex,
+    secrets: Option<Secrets>,
+    shapes: Shapes,
     longest: usize,
 }
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum RedactorError {
     #[error("the configured secrets are too many or too long to search for")]
     Secrets(#[from] aho_corasick::BuildError),
@@ -50,52 +58,25 @@ pub struct Redacted<'a> {
 
 impl Redactor {
     pub fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, RedactorError> {
-        let mut patterns: Vec<String> = secrets
-            .into_iter()
-            .map(|secret| secret.as_ref().trim().to_owned())
-            .filter(|secret| secret.len() >= SHORTEST_SECRET)
-            .flat_map(written_forms)
-            .collect();
-        patterns.sort_unstable();
-        patterns.dedup();
-        let longest = patterns
-            .iter()
-            .map(String::len)
-            .max()
-            .unwrap_or(0)
-            .max(LONGEST_SHAPE);
-        let secrets = if patterns.is_empty() {
-            None
-        } else {
-            Some(
-                AhoCorasick::builder()
-                    .match_kind(MatchKind::LeftmostLongest)
-                    .build(&patterns)?,
-            )
-        };
+        let values: Vec<S> = secrets.into_iter().collect();
+        let values = values.iter().filter_map(|value| searched(value.as_ref()));
+        let secrets = Secrets::new(values)?;
         Ok(Self {
+            longest: LONGEST_SHAPE.max(secrets.as_ref().map_or(0, Secrets::longest)),
             secrets,
-            shapes: shapes::compiled()?,
-            longest,
+            shapes: Shapes::compiled()?,
         })
     }
 
     /// Redacts plain text: messages and reasons.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let without_secrets = match &self.secrets {
-            Some(secrets) if secrets.is_match(text) => {
-                let mut output = String::with_capacity(text.len());
-                secrets.replace_all_with(text, &mut output, |_, _, output| {
-                    output.push_str(MASK);
-                    true
-                });
-                Cow::Owned(output)
-            }
-            _ => Cow::Borrowed(text),
+            Some(secrets) => secrets.replace(text),
+            None => Cow::Borrowed(text),
         };
         match without_secrets {
-            Cow::Borrowed(text) => shapes::replace(&self.shapes, text),
-            Cow::Owned(text) => Cow::Owned(shapes::replace(&self.shapes, &text).into_owned()),
+            Cow::Borrowed(text) => self.shapes.replace(text),
+            Cow::Owned(text) => Cow::Owned(self.shapes.replace(&text).into_owned()),
         }
     }
 
@@ -157,48 +138,29 @@ impl Redactor {
         Redacted { text, truncated }
     }
 
+    /// Redacted text without the end that may hold half a secret, because more text followed.
+    pub fn without_cut_end(&self, mut redacted: String) -> String {
+        let certain = redacted.len().saturating_sub(self.longest);
+        redacted.truncate(redacted.floor_char_boundary(certain));
+        redacted
+    }
+
     fn finds_something(&self, text: &str) -> bool {
         self.secrets
             .as_ref()
             .is_some_and(|secrets| secrets.is_match(text))
-            || self.shapes.is_match(text)
+            || self.shapes.may_match(text)
     }
+}
+
+/// The part of a configured value that is searched for, if it is long enough.
+fn searched(secret: &str) -> Option<&str> {
+    Some(secret.trim()).filter(|secret| secret.len() >= SHORTEST_SECRET)
 }
 
 /// The longest beginning of the text that fits and ends between two characters.
 pub fn cut(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
-}
-
-/// A secret as it is, and as it looks inside a JSON string that is itself inside a JSON string.
-/// Some writers escape there what is not ASCII, or slashes, or both.
-fn written_forms(secret: String) -> Vec<String> {
-    let quoted = serde_json::Value::String(secret.clone()).to_string();
-    let escaped = quoted[1..quoted.len() - 1].to_owned();
-    let lower = ascii(&escaped, |unit| format!("\\u{unit:04x}"));
-    let upper = ascii(&escaped, |unit| format!("\\u{unit:04X}"));
-    let mut forms = vec![escaped, lower, upper];
-    forms.extend(forms.clone().iter().map(|form| form.replace('/', "\\/")));
-    forms.push(secret);
-    forms
-}
-
-/// The text with everything else than ASCII as this makes of its units of UTF-16.
-fn ascii(text: &str, escape: fn(u16) -> String) -> String {
-    let mut output = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_ascii() {
-            output.push(letter);
-        } else {
-            output.extend(
-                letter
-                    .encode_utf16(&mut [0; 2])
-                    .iter()
-                    .map(|unit| escape(*unit)),
-            );
-        }
-    }
-    output
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use mcp::client::{
     same_origin_redirects,
 };
 use mcp::lines::DEFAULT_LINE_LIMIT;
+use redact::SharedRedactor;
 
 use crate::era::EraMemory;
 use crate::failure::ConnectFailure;
@@ -40,6 +41,8 @@ pub struct Surroundings {
     /// config while no daemon runs.
     pub dormant: bool,
     pub eras: EraMemory,
+    /// Knows the secrets of all servers: one may write or quote those of another.
+    pub redactor: SharedRedactor,
 }
 
 /// A connection that is up, and the process behind it if there is one.

@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use config::ServerConfig;
+use config::{Secret, ServerConfig};
 use futures_util::future::join_all;
 use policy::ServerName;
+use redact::SharedRedactor;
 use tokio::sync::{Mutex, watch};
 use tokio_util::task::TaskTracker;
 
@@ -69,6 +70,11 @@ impl Fleet {
         }
     }
 
+    /// Strikes out the secrets of all servers, also of those that were here before.
+    pub fn redactor(&self) -> &SharedRedactor {
+        &self.surroundings.redactor
+    }
+
     /// Counts the changes so far.
     pub fn version(&self) -> u64 {
         *self.changed.borrow()
@@ -78,6 +84,7 @@ impl Fleet {
     /// nothing here waits for a server.
     pub async fn apply(&self, servers: &[ServerConfig]) {
         let _one_at_a_time = self.applying.lock().await;
+        self.learn_secrets(servers);
         let mut old = ByName::clone(&self.upstreams.load());
         let mut new = ByName::new();
         for server in servers {
@@ -117,6 +124,7 @@ impl Fleet {
             enabled: true,
             ..server
         };
+        self.learn_secrets(std::slice::from_ref(&server));
         let upstream = Upstream::start(
             server,
             surroundings,
@@ -135,6 +143,14 @@ impl Fleet {
         join_all(all.values().map(|upstream| upstream.stop())).await;
         self.leaving.close();
         self.leaving.wait().await;
+    }
+
+    /// Has the secrets of these servers struck out before any of them is started.
+    fn learn_secrets(&self, servers: &[ServerConfig]) {
+        let lookup = self.surroundings.environment;
+        let secrets = servers.iter().flat_map(|server| server.secrets(&lookup));
+        let secrets: Vec<Secret> = secrets.collect();
+        self.redactor().learn(secrets.iter().map(Secret::expose));
     }
 
     fn retire(&self, upstream: Arc<Upstream>) {

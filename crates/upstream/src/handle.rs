@@ -128,8 +128,7 @@ impl Upstream {
             .log_dir
             .as_ref()
             .map(|directory| directory.join(format!("server-{}.log", server.name)));
-        let secrets = server.secrets(&surroundings.environment);
-        let log = StderrLog::new(log_path.as_deref(), awake, &secrets);
+        let log = StderrLog::new(log_path.as_deref(), awake, surroundings.redactor.clone());
         let limits = Arc::new(ArcSwap::from_pointee(Limits::of(&server)));
         let connector = Connector {
             server: server.clone(),

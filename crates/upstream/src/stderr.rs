@@ -11,8 +11,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use config::Secret;
-use redact::Redactor;
+use redact::{KeyBlock, SharedRedactor};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const RING_LINES: usize = 500;
@@ -32,8 +31,16 @@ const BYTES_A_SECOND: u64 = 512 * 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct StderrLog {
     shared: Arc<Mutex<Shared>>,
-    /// None where the secrets cannot be searched for, and nothing may be shown.
-    redactor: Arc<Option<Redactor>>,
+    redactor: SharedRedactor,
+}
+
+/// The line that a child is writing, and what is known from the lines before.
+#[derive(Debug, Default)]
+struct Line {
+    bytes: Vec<u8>,
+    /// Whether there was more of it than is looked at.
+    cut: bool,
+    block: KeyBlock,
 }
 
 #[derive(Debug)]
@@ -81,18 +88,10 @@ struct LogFile {
 impl StderrLog {
     /// A log that is kept in memory and, where `path` is given, in a file as well, from which the
     /// last lines of earlier lives are known. Without `write` the file is only read.
-    pub(crate) fn new<'a>(
-        path: Option<&Path>,
-        write: bool,
-        secrets: impl IntoIterator<Item = &'a Secret>,
-    ) -> Self {
-        let redactor = Redactor::new(secrets.into_iter().map(Secret::expose));
-        let redactor = redactor
-            .inspect_err(|error| tracing::error!(%error, "the log of an upstream is not kept"))
-            .ok();
+    pub(crate) fn new(path: Option<&Path>, write: bool, redactor: SharedRedactor) -> Self {
         let lines: VecDeque<String> = path.map(remember).unwrap_or_default().into();
         let file = path
-            .filter(|_| write && redactor.is_some())
+            .filter(|_| write)
             .and_then(|path| match LogFile::open(path.to_owned()) {
                 Ok(file) => Some(file),
                 Err(error) => {
@@ -110,7 +109,7 @@ impl StderrLog {
         };
         Self {
             shared: Arc::new(Mutex::new(shared)),
-            redactor: Arc::new(redactor),
+            redactor,
         }
     }
 
@@ -154,10 +153,7 @@ impl StderrLog {
 
     /// Text about the upstream as it may be shown.
     pub(crate) fn redacted(&self, text: &str) -> String {
-        match &*self.redactor {
-            Some(redactor) => redactor.text(text).into_owned(),
-            None => redact::MASK.to_owned(),
-        }
+        self.redactor.text(text)
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -167,28 +163,48 @@ impl StderrLog {
     /// Reads a child's stderr to its end.
     pub(crate) async fn collect(self, mut stderr: impl AsyncRead + Unpin) {
         let mut chunk = vec![0; 16 * 1024];
-        let mut line = Vec::new();
+        let mut line = Line::default();
         loop {
             match stderr.read(&mut chunk).await {
                 Ok(0) | Err(_) => break,
                 Ok(count) => self.take(&chunk[..count], &mut line),
             }
         }
-        if !line.is_empty() {
+        if !line.bytes.is_empty() {
             self.take(b"\n", &mut line);
         }
     }
 
-    fn take(&self, bytes: &[u8], line: &mut Vec<u8>) {
+    fn take(&self, bytes: &[u8], line: &mut Line) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let room = LONGEST_LINE.saturating_sub(line.len());
-            line.extend_from_slice(&part[..part.len().min(room)]);
-            if part.ends_with(b"\n") {
-                let text = self.redacted(&String::from_utf8_lossy(line.trim_ascii_end()));
-                line.clear();
+            let room = LONGEST_LINE.saturating_sub(line.bytes.len());
+            line.bytes.extend_from_slice(&part[..part.len().min(room)]);
+            line.cut |= part.len() > room;
+            if part.ends_with(b"\n")
+                && let Some(text) = line.end(&self.redactor)
+            {
                 self.lock().push(&text);
             }
         }
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    /// What may be kept of the line, which is empty afterwards; none inside of a private key.
+    fn end(&mut self, redactor: &SharedRedactor) -> Option<String> {
+        let text = String::from_utf8_lossy(self.bytes.trim_ascii_end()).into_owned();
+        self.bytes.clear();
+        let cut = std::mem::take(&mut self.cut);
+        redactor.with(|redactor| {
+            let line = self.block.line(redactor, &text)?;
+            Some(if cut {
+                redactor.without_cut_end(line)
+            } else {
+                line
+            })
+        })
     }
 }
 
@@ -335,8 +351,9 @@ mod tests {
     use super::*;
 
     fn log(path: Option<&Path>, secrets: &[&str]) -> StderrLog {
-        let secrets: Vec<Secret> = secrets.iter().map(|text| Secret::from(*text)).collect();
-        StderrLog::new(path, true, &secrets)
+        let redactor = SharedRedactor::default();
+        redactor.learn(secrets);
+        StderrLog::new(path, true, redactor)
     }
 
     #[tokio::test]
@@ -400,6 +417,33 @@ mod tests {
         let file = std::fs::read_to_string(&path).unwrap();
         assert!(!file.contains("secret"), "{file}");
         assert_eq!(log.redacted("a very secret token"), "a [REDACTED]");
+    }
+
+    #[tokio::test]
+    async fn a_private_key_is_struck_out_over_all_its_lines() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("server.log");
+        let log = log(Some(&path), &[]);
+        let digits = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+        let text = format!(
+            "using -----BEGIN PRIVATE KEY-----\n{digits}\n{digits}\nTg==\n-----END PRIVATE KEY-----\nready\n"
+        );
+        log.clone().collect(text.as_bytes()).await;
+        assert_eq!(log.page(None, 10).lines, ["using [REDACTED]", "ready"]);
+        let file = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(file, "using [REDACTED]\nready\n");
+    }
+
+    #[tokio::test]
+    async fn a_secret_across_the_end_of_what_is_looked_at_leaves_no_half() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("server.log");
+        let log = log(Some(&path), &["very secret token"]);
+        let text = format!("{}very secret token\nnext\n", "y".repeat(LONGEST_LINE - 8));
+        log.clone().collect(text.as_bytes()).await;
+        let file = std::fs::read_to_string(&path).unwrap();
+        assert!(!file.contains("very"), "half a secret is kept");
+        assert!(file.ends_with("y\nnext\n"));
     }
 
     #[tokio::test]

@@ -29,8 +29,9 @@ pub(crate) async fn run(settings: &Settings) -> Outcome {
     let data_dir = DataDir::prepare(&data_dir).map_err(|error| {
         Failure::from_error(Exit::Failed, "the data directory cannot be used", &error)
     })?;
-    let surroundings = daemon::surroundings(&data_dir, guardian());
-    let activity = daemon::open_activity(data_dir.path(), &config).await;
+    let surroundings = daemon::surroundings(&data_dir, guardian(), &config);
+    let redactor = &surroundings.redactor;
+    let activity = daemon::open_activity(data_dir.path(), &config, redactor).await;
     let activity = activity.map_err(|error| log_failure(&error))?.activity;
     let pins = open_pins(&data_dir)?;
     let lines = LineOptions {

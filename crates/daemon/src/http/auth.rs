@@ -113,6 +113,11 @@ impl ApiKey {
     }
 }
 
+/// The key in the data directory, if one was made.
+pub(crate) fn api_key_file(data_dir: &Path) -> Option<String> {
+    fs::read_to_string(data_dir.join(KEY_FILE)).ok()
+}
+
 /// Finds out who is asking and notes it in the request; refuses a wrong key.
 fn identify(state: &AppState, request: &mut Request) -> Result<Principal, ApiError> {
     let principal = if request.extensions().get::<Transport>() == Some(&Transport::Socket) {

@@ -10,7 +10,7 @@ mod serve;
 mod wire;
 
 pub use auth::ApiKeyError;
-pub(crate) use auth::{ApiKey, Principal};
+pub(crate) use auth::{ApiKey, Principal, api_key_file};
 pub use listen::ListenError;
 pub(crate) use listen::Listeners;
 pub use router::local_router;

@@ -17,7 +17,7 @@ const SECRETS: [&str; 6] = [
 ];
 
 /// Whole tokens, and the last letter before one.
-const TOKENS: [&str; 8] = [
+const TOKENS: [&str; 14] = [
     "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
     "AKIAIOSFODNN7EXAMPLE",
     "npm_abcdefghijklmnopqrstuvwxyz012345",
@@ -26,10 +26,16 @@ const TOKENS: [&str; 8] = [
     "Basic dXNlcjpwYXNzd29yZA==",
     "-----BEGIN PRIVATE KEY-----\nabc",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0",
+    "postgres://user:word@host",
+    "\"password\" : \"x\"",
+    "\"token\":\"x\"",
+    "api_key=abcdef",
+    "password",
+    "token",
 ];
 
 /// What can stand beside a secret: edges of strings, words, and escapes, also half ones.
-const BESIDE: [&str; 24] = [
+const BESIDE: [&str; 26] = [
     "",
     " ",
     "x",
@@ -51,6 +57,8 @@ const BESIDE: [&str; 24] = [
     "\t",
     "ä",
     "\":\"",
+    "\" : \"",
+    "=",
     "\",\"",
     "{\"",
     "\"}",
