@@ -1,0 +1,88 @@
+//! Every fault and every attack that the product must withstand, tried on the real binary.
+//!
+//! A case starts a daemon ([`setup`]), does something to it and ends with the same [`invariants`] as
+//! every other. Cases are written by what must hold, one file for each family.
+
+mod case;
+mod invariants;
+mod machine;
+mod proxy;
+mod setup;
+mod table;
+mod upstreams;
+
+use std::io::Write;
+
+use futures_util::{StreamExt, stream};
+
+use self::case::{Case, Row};
+
+/// Cases at the same time; most of them wait most of the time.
+const AT_ONCE: usize = 3;
+
+/// What to run.
+#[derive(Debug, clap::Parser)]
+pub struct Arguments {
+    /// Only the cases with these ids, such as R7.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only attacks and findings.
+    #[arg(long, conflicts_with = "faults")]
+    attacks: bool,
+    /// Only faults.
+    #[arg(long)]
+    faults: bool,
+    /// Cases at the same time.
+    #[arg(long, default_value_t = AT_ONCE)]
+    jobs: usize,
+}
+
+impl Arguments {
+    fn want(&self, case: &Case) -> bool {
+        let is_fault = case.id.starts_with('R');
+        let wanted = self.only.is_empty() || self.only.iter().any(|id| id == case.id);
+        wanted && !(self.attacks && is_fault) && !(self.faults && !is_fault)
+    }
+}
+
+/// Runs what is wanted and prints the table; whether all of it passed.
+pub async fn run(arguments: Arguments) -> anyhow::Result<bool> {
+    case::keep_panics();
+    let cases = all().into_iter().filter(|case| arguments.want(case));
+    let (alone, together): (Vec<_>, Vec<_>) = cases.partition(|case| case.alone);
+    anyhow::ensure!(
+        !alone.is_empty() || !together.is_empty(),
+        "no case is called that"
+    );
+    let mut rows = run_all(together, arguments.jobs).await?;
+    rows.extend(run_all(alone, 1).await?);
+    rows.sort_by_key(|row| order(row.id));
+    writeln!(std::io::stdout(), "{}", table::of(&rows))?;
+    Ok(!rows.iter().any(Row::failed))
+}
+
+async fn run_all(cases: Vec<Case>, at_once: usize) -> anyhow::Result<Vec<Row>> {
+    let mut running = stream::iter(cases.into_iter().map(Case::run)).buffer_unordered(at_once);
+    let mut rows = Vec::new();
+    while let Some(row) = running.next().await {
+        writeln!(std::io::stderr(), "{}", table::progress(&row))?;
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn all() -> Vec<Case> {
+    let families = [upstreams::cases()];
+    families.into_iter().flatten().collect()
+}
+
+/// The place of a row in the table: faults, threats, findings, other attacks, each by number.
+fn order(id: &str) -> (usize, u32, String) {
+    let digits: String = id.chars().filter(char::is_ascii_digit).collect();
+    let group = id.chars().next().and_then(|letter| "RTFX".find(letter));
+    (
+        group.unwrap_or(9),
+        digits.parse().unwrap_or(0),
+        id.to_owned(),
+    )
+}

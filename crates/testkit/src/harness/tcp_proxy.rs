@@ -1,0 +1,131 @@
+//! A TCP proxy between the daemon and an upstream that breaks connections on demand.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// What becomes of connections, those that are open included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    Pass,
+    /// Every chunk is held up this long.
+    Delay(Duration),
+    /// Half-open: everything is read and nothing is passed on.
+    Swallow,
+    /// Connections are closed in order.
+    Close,
+    /// Connections are reset.
+    Reset,
+}
+
+/// A running proxy; it ends when dropped.
+#[derive(Debug)]
+pub struct TcpProxy {
+    address: SocketAddr,
+    network: watch::Sender<Network>,
+    accepted: Arc<AtomicUsize>,
+    server: JoinHandle<()>,
+}
+
+impl TcpProxy {
+    /// Starts a proxy in front of `target` on a free port of the loopback interface.
+    pub async fn start(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let (network, changes) = watch::channel(Network::Pass);
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&accepted);
+        let server = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                counter.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(carry(client, target, changes.clone()));
+            }
+        });
+        Self {
+            address,
+            network,
+            accepted,
+            server,
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn set(&self, network: Network) {
+        self.network.send_replace(network);
+    }
+
+    /// How many connections were accepted.
+    pub fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for TcpProxy {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+async fn carry(mut client: TcpStream, target: SocketAddr, mut network: watch::Receiver<Network>) {
+    let now = *network.borrow_and_update();
+    if ended(&client, now) {
+        return;
+    }
+    let Ok(mut server) = TcpStream::connect(target).await else {
+        return;
+    };
+    let mut now = now;
+    let (mut up, mut down) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        let delivered = tokio::select! {
+            changed = network.changed() => {
+                now = *network.borrow_and_update();
+                if changed.is_err() || ended(&client, now) {
+                    return;
+                }
+                true
+            }
+            read = client.read(&mut up) => deliver(read, &up, &mut server, now).await,
+            read = server.read(&mut down) => deliver(read, &down, &mut client, now).await,
+        };
+        if !delivered {
+            return;
+        }
+    }
+}
+
+/// Whether connections are to end; one that is to be reset is prepared for it.
+fn ended(client: &TcpStream, network: Network) -> bool {
+    if network == Network::Reset {
+        // An error means that it is gone already.
+        let _ = client.set_zero_linger();
+    }
+    matches!(network, Network::Close | Network::Reset)
+}
+
+/// Passes a chunk on; false when there will be no more.
+async fn deliver(
+    read: std::io::Result<usize>,
+    buffer: &[u8],
+    to: &mut TcpStream,
+    network: Network,
+) -> bool {
+    let Ok(length @ 1..) = read else {
+        return false;
+    };
+    match network {
+        Network::Swallow => return true,
+        Network::Delay(pause) => tokio::time::sleep(pause).await,
+        _ => (),
+    }
+    to.write_all(&buffer[..length]).await.is_ok()
+}
