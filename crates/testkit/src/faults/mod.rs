@@ -4,12 +4,21 @@
 //! every other. Cases are written by what must hold, one file for each family.
 
 mod case;
+mod clock;
 mod invariants;
+mod kills;
+mod life;
+mod log;
 mod machine;
+mod network;
 mod proxy;
+mod random;
+mod scale;
+mod settings;
 mod setup;
 mod table;
 mod upstreams;
+mod wire;
 
 use std::io::Write;
 
@@ -32,6 +41,9 @@ pub struct Arguments {
     /// Only faults.
     #[arg(long)]
     faults: bool,
+    /// How often R21 kills the daemon.
+    #[arg(long)]
+    kills: Option<u64>,
     /// Cases at the same time.
     #[arg(long, default_value_t = AT_ONCE)]
     jobs: usize,
@@ -48,6 +60,9 @@ impl Arguments {
 /// Runs what is wanted and prints the table; whether all of it passed.
 pub async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     case::keep_panics();
+    if let Some(kills) = arguments.kills {
+        kills::ROUNDS.get_or_init(|| kills);
+    }
     let cases = all().into_iter().filter(|case| arguments.want(case));
     let (alone, together): (Vec<_>, Vec<_>) = cases.partition(|case| case.alone);
     anyhow::ensure!(
@@ -72,7 +87,15 @@ async fn run_all(cases: Vec<Case>, at_once: usize) -> anyhow::Result<Vec<Row>> {
 }
 
 fn all() -> Vec<Case> {
-    let families = [upstreams::cases()];
+    let families = [
+        upstreams::cases(),
+        network::cases(),
+        kills::cases(),
+        log::cases(),
+        settings::cases(),
+        scale::cases(),
+        life::cases(),
+    ];
     families.into_iter().flatten().collect()
 }
 

@@ -104,13 +104,18 @@ impl Setup {
     }
 
     pub(super) async fn start(self) -> Proxy {
+        self.start_at("").await
+    }
+
+    /// Starts the daemon at an address that clients know already.
+    pub(super) async fn start_at(self, address: &str) -> Proxy {
         let config = self.whole_config();
         let environment: Vec<_> = self
             .environment
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
-        let daemon = TestDaemon::start_with(self.home, config.clone(), &environment).await;
+        let daemon = TestDaemon::start_at(self.home, config.clone(), &environment, address).await;
         Proxy::of(daemon.without_log(), config, self.records, self.probes).await
     }
 }

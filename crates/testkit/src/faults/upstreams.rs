@@ -166,6 +166,9 @@ async fn hangs_at_start() -> Report {
         let mut script = Script::new([Tool::read_only("look")]);
         script.hang_at = vec![method.to_owned()];
         setup.stdio(name, &script, json!({"timeout": "3s"}));
+        // With the timeout of two minutes that servers have by default, it still hangs at the end,
+        // when the daemon is stopped.
+        setup.stdio(&format!("{name}-still"), &script, json!({}));
     }
     let began = Instant::now();
     // The start waits for the other upstream, not for these.
@@ -225,10 +228,7 @@ async fn endless_line() -> Report {
             .call_within(Duration::from_secs(25), Lane::Read, tool, json!({}))
             .await;
         let message = called.refused().message;
-        assert!(
-            message.contains("16 MiB") || message.contains("16777216"),
-            "{message}"
-        );
+        assert!(message.contains("limit"), "{message}");
         assert!(
             called.took < Duration::from_secs(15),
             "the connection was not ended"
@@ -278,10 +278,7 @@ async fn large_results() -> Report {
             );
             if mebibytes > 16 {
                 let message = called.refused().message;
-                assert!(
-                    message.contains("16 MiB") || message.contains("16777216"),
-                    "{message}"
-                );
+                assert!(message.contains("limit"), "{message}");
             } else {
                 let kept = text.contains("read_cache");
                 assert!(kept, "{tool} says nothing of read_cache: {:.300}", text);

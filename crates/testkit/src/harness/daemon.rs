@@ -33,12 +33,21 @@ impl TestDaemon {
 
     /// Starts the daemon with this config, on a free port, and waits until it is ready.
     pub async fn start(home: Home, config: Value) -> Self {
-        Self::start_with(home, config, &[]).await
+        Self::start_at(home, config, &[], "").await
     }
 
-    /// Like [`TestDaemon::start`], with more in the environment.
-    pub async fn start_with(home: Home, config: Value, environment: &[(&str, &str)]) -> Self {
-        let address = free_address();
+    /// Like [`TestDaemon::start`], with more in the environment, and at this address unless it is
+    /// empty.
+    pub async fn start_at(
+        home: Home,
+        config: Value,
+        environment: &[(&str, &str)],
+        address: &str,
+    ) -> Self {
+        let address = match address {
+            "" => free_address(),
+            known => known.to_owned(),
+        };
         home.write_config(&with_address(config, &address));
         let mut daemon = Self::spawn(home, address, environment);
         daemon.wait_until_ready().await;

@@ -1,9 +1,8 @@
 //! A TCP proxy between the daemon and an upstream that breaks connections on demand.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -29,7 +28,7 @@ pub enum Network {
 pub struct TcpProxy {
     address: SocketAddr,
     network: watch::Sender<Network>,
-    accepted: Arc<AtomicUsize>,
+    accepted: Arc<Mutex<Vec<Instant>>>,
     server: JoinHandle<()>,
 }
 
@@ -39,11 +38,11 @@ impl TcpProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (network, changes) = watch::channel(Network::Pass);
-        let accepted = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&accepted);
+        let accepted: Arc<Mutex<Vec<Instant>>> = Arc::default();
+        let times = Arc::clone(&accepted);
         let server = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                counter.fetch_add(1, Ordering::Relaxed);
+                times.lock().expect("the times").push(Instant::now());
                 tokio::spawn(carry(client, target, changes.clone()));
             }
         });
@@ -63,9 +62,9 @@ impl TcpProxy {
         self.network.send_replace(network);
     }
 
-    /// How many connections were accepted.
-    pub fn accepted(&self) -> usize {
-        self.accepted.load(Ordering::Relaxed)
+    /// When connections were accepted.
+    pub fn accepted(&self) -> Vec<Instant> {
+        self.accepted.lock().expect("the times").clone()
     }
 }
 

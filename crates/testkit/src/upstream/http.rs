@@ -122,7 +122,8 @@ async fn post(State(face): State<Arc<Face>>, headers: HeaderMap, body: String) -
     tokio::spawn(async move { face.engine.respond(&message, &lines).await });
     let answer = match wire {
         Wire::Json => json_answer(answers).await,
-        Wire::EventStream => event_stream(answers),
+        Wire::EventStream => event_stream("id: 0\ndata:\n\n", answers),
+        Wire::PlainEventStream => event_stream("", answers),
     };
     ([(SESSION_ID, session)], answer).into_response()
 }
@@ -205,8 +206,8 @@ async fn json_answer(mut lines: mpsc::Receiver<Line>) -> Response {
     StatusCode::INTERNAL_SERVER_ERROR.into_response()
 }
 
-fn event_stream(lines: mpsc::Receiver<Line>) -> Response {
-    let priming = stream::iter([Ok(b"id: 0\ndata:\n\n".to_vec())]);
+fn event_stream(priming: &str, lines: mpsc::Receiver<Line>) -> Response {
+    let priming = stream::iter([Ok(priming.as_bytes().to_vec())]);
     let events = stream::unfold(Stage::Lines(lines), async |stage| match stage {
         Stage::Lines(mut lines) => Some(match lines.recv().await? {
             Line::Aside(text) => (Ok(event(&text).into_bytes()), Stage::Lines(lines)),

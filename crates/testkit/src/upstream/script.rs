@@ -88,6 +88,8 @@ pub enum Wire {
     Json,
     /// With an empty event first, as servers that can resume a stream send it.
     EventStream,
+    /// Without ids: a stream that breaks cannot be resumed.
+    PlainEventStream,
 }
 
 /// A tool: its definition as JSON text, and what a call does.
