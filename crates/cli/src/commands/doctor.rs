@@ -10,6 +10,7 @@ mod permissions;
 mod servers;
 mod service;
 mod store;
+mod tools;
 
 use config::{Config, Settings};
 use jiff::Timestamp;
@@ -93,6 +94,7 @@ async fn check_inside(
         Ok(api) => {
             let newest = store::check(&api, restart, report).await;
             servers::check(&api, config, restart, report).await;
+            tools::check(&api, config.intent_declaration.unannotated, report).await;
             api.close().await;
             newest
         }

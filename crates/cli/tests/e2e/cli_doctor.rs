@@ -4,6 +4,7 @@ mod clock;
 mod place;
 mod service;
 mod store;
+mod tools;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -124,7 +125,7 @@ async fn a_healthy_daemon_has_no_problems() {
     table.succeeded();
     for word in [
         "server up",
-        "answers, 1 tools",
+        "answers, 1 tool",
         "client claude-code",
         "all is well",
         &daemon.url("/mcp"),

@@ -18,6 +18,7 @@ pub(super) enum Area {
     Clock,
     Store,
     Server,
+    Tools,
     Client,
 }
 
@@ -29,12 +30,17 @@ enum Finding {
     Skipped {
         why: String,
     },
-    /// One cause and one command that repairs it.
-    Problem {
-        code: Code,
-        cause: String,
-        fix: String,
-    },
+    /// Works, but the operator should decide about it; does not count as a problem.
+    Warning(Diagnosis),
+    Problem(Diagnosis),
+}
+
+/// One cause and one command that repairs it.
+#[derive(Debug)]
+struct Diagnosis {
+    code: Code,
+    cause: String,
+    fix: String,
 }
 
 #[derive(Debug)]
@@ -62,6 +68,7 @@ impl Area {
             Self::Clock => "clock",
             Self::Store => "activity log",
             Self::Server => "server",
+            Self::Tools => "tools",
             Self::Client => "client",
         }
     }
@@ -85,12 +92,14 @@ impl Report {
         cause: impl Into<String>,
         fix: impl Into<String>,
     ) {
-        let finding = Finding::Problem {
-            code,
-            cause: cause.into(),
-            fix: fix.into(),
-        };
+        let (cause, fix) = (cause.into(), fix.into());
+        let finding = Finding::Problem(Diagnosis { code, cause, fix });
         self.add(area, subject, finding);
+    }
+
+    pub(super) fn warning(&mut self, area: Area, code: Code, cause: String, fix: String) {
+        let finding = Finding::Warning(Diagnosis { code, cause, fix });
+        self.add(area, None, finding);
     }
 
     /// Whether nothing was wrong with this so far.
@@ -119,10 +128,11 @@ impl Report {
             printer.table(&["CHECK", "STATE", "DETAIL"], rows.collect());
             let fixes: String = self.checks.iter().filter_map(Check::advice).collect();
             printer.text(&fixes);
-            printer.text(&match problems {
-                0 => "\nall is well\n".to_owned(),
-                1 => "\n1 problem\n".to_owned(),
-                several => format!("\n{several} problems\n"),
+            let warnings = self.checks.iter().filter(|check| check.is_warning());
+            printer.text(&match (problems, warnings.count()) {
+                (0, 0) => "\nall is well\n".to_owned(),
+                (0, warnings) => format!("\nno problems, {}\n", count(warnings, "warning")),
+                (problems, _) => format!("\n{}\n", count(problems, "problem")),
             });
         } else {
             let checks: Vec<Value> = self.checks.iter().map(Check::json).collect();
@@ -139,7 +149,11 @@ impl Report {
 
 impl Check {
     fn is_problem(&self) -> bool {
-        matches!(self.finding, Finding::Problem { .. })
+        matches!(self.finding, Finding::Problem(_))
+    }
+
+    fn is_warning(&self) -> bool {
+        matches!(self.finding, Finding::Warning(_))
     }
 
     fn name(&self) -> String {
@@ -153,16 +167,19 @@ impl Check {
         let (state, detail) = match &self.finding {
             Finding::Fine { detail } => ("ok", detail),
             Finding::Skipped { why } => ("skipped", why),
-            Finding::Problem { code, cause, .. } => (code.as_str(), cause),
+            Finding::Warning(found) | Finding::Problem(found) => {
+                (found.code.as_str(), &found.cause)
+            }
         };
         vec![self.name().into(), state.into(), detail.clone().into()]
     }
 
     /// What to do, below the table: a command must be copied whole.
     fn advice(&self) -> Option<String> {
-        let Finding::Problem { code, fix, .. } = &self.finding else {
+        let (Finding::Warning(found) | Finding::Problem(found)) = &self.finding else {
             return None;
         };
+        let Diagnosis { code, fix, .. } = found;
         let (code, name) = (code.as_str(), escape::line(&self.name()));
         Some(format!("\n{code} ({name})\n  do: {}\n", escape::line(fix)))
     }
@@ -181,23 +198,38 @@ impl Check {
                 value["status"] = "skipped".into();
                 value["detail"] = why.as_str().into();
             }
-            Finding::Problem { code, cause, fix } => {
-                value["status"] = "problem".into();
-                value["code"] = code.as_str().into();
-                value["cause"] = cause.as_str().into();
-                value["fix"] = fix.as_str().into();
-            }
+            Finding::Warning(found) => found.describe("warning", &mut value),
+            Finding::Problem(found) => found.describe("problem", &mut value),
         }
         value
     }
 }
 
+impl Diagnosis {
+    fn describe(&self, status: &str, value: &mut Value) {
+        value["status"] = status.into();
+        value["code"] = self.code.as_str().into();
+        value["cause"] = self.cause.as_str().into();
+        value["fix"] = self.fix.as_str().into();
+    }
+}
+
+/// "1 tool", "2 tools".
+pub(super) fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 /// A path as a shell takes it.
 pub(super) fn quoted(path: &std::path::Path) -> String {
-    let text = path.to_string_lossy();
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-~+".contains(letter);
+    shell_word(&path.to_string_lossy())
+}
+
+/// A text as one word of a shell command, whatever a hostile server put into it.
+pub(super) fn shell_word(text: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-~+:".contains(letter);
     if text.chars().all(plain) {
-        text.into_owned()
+        text.to_owned()
     } else {
         format!("'{}'", text.replace('\'', "'\\''"))
     }

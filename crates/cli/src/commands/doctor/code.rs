@@ -44,6 +44,8 @@ codes! {
     ServerVariableMissing = "SERVER_VARIABLE_MISSING",
     ServerCommandMissing = "SERVER_COMMAND_MISSING",
     ServerFailed = "SERVER_FAILED",
+    ToolLaneDoubtful = "TOOL_LANE_DOUBTFUL",
+    ToolTextDoubtful = "TOOL_TEXT_DOUBTFUL",
     ClientFileBroken = "CLIENT_FILE_BROKEN",
     ClientAddress = "CLIENT_ADDRESS",
     ClientCommandGone = "CLIENT_COMMAND_GONE",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use config::{Config, ServerConfig, Transport};
 use rustix::fs::{Access, access};
 
-use super::check::{Area, Report};
+use super::check::{Area, Report, count};
 use super::code::Code;
 use crate::api::Api;
 use crate::commands::parse;
@@ -44,8 +44,13 @@ pub(super) async fn check(api: &Api, config: &Config, restart: &str, report: &mu
         if !server.enabled {
             report.fine(Area::Server, Some(name), "switched off");
         } else if word("state") == "ready" {
-            let tools = state.map_or(0, |state| state["tools"].as_u64().unwrap_or_default());
-            report.fine(Area::Server, Some(name), format!("answers, {tools} tools"));
+            let tools = state.and_then(|state| usize::try_from(state["tools"].as_u64()?).ok());
+            let tools = tools.unwrap_or_default();
+            report.fine(
+                Area::Server,
+                Some(name),
+                format!("answers, {}", count(tools, "tool")),
+            );
         } else if let Some((code, cause, fix)) = obvious(server) {
             report.problem(Area::Server, code, Some(name), cause, fix);
         } else {

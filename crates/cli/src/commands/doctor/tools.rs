@@ -1,0 +1,100 @@
+//! The tools of all servers, as the auditor judges them: lanes that may be dishonest and texts that
+//! may not be meant for people.
+
+use std::time::Duration;
+
+use policy::Unannotated;
+use serde_json::Value;
+
+use super::check::{Area, Report, count, shell_word};
+use super::code::Code;
+use crate::api::Api;
+use crate::commands::parse;
+
+/// Time for auditing every tool.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many tools are named; `mcpproxy audit` has the rest.
+const NAMED: usize = 3;
+
+/// Findings about what a tool says to the model.
+const TEXT: [&str; 3] = [
+    "INSTRUCTIONS_IN_DESCRIPTION",
+    "HIDDEN_CHARACTERS",
+    "CONFUSABLE_NAME",
+];
+
+pub(super) async fn check(api: &Api, unannotated: Unannotated, report: &mut Report) {
+    let answer = async { parse(&api.get("/audit").await?) };
+    let Ok(Ok(audit)) = tokio::time::timeout(TIMEOUT, answer).await else {
+        report.skipped(Area::Tools, "the audit did not answer");
+        return;
+    };
+    let tools: Vec<&Value> = audit["tools"].as_array().into_iter().flatten().collect();
+    let on_read_lane = names(&tools, |tool| runs_on_read_lane(tool, unannotated));
+    let doubtful_text = names(&tools, has_doubtful_text);
+    if on_read_lane.is_empty() && doubtful_text.is_empty() {
+        report.fine(Area::Tools, None, count(tools.len(), "tool"));
+    }
+    if let Some(first) = on_read_lane.first() {
+        let cause = format!(
+            "{} on the lane for reading: {}",
+            match on_read_lane.len() {
+                1 => "1 tool seems to change or destroy something and may run".to_owned(),
+                several => format!("{several} tools seem to change or destroy and may run"),
+            },
+            listed(&on_read_lane),
+        );
+        let fix = format!(
+            "mcpproxy tools override set {} destructive",
+            shell_word(first)
+        );
+        report.warning(Area::Tools, Code::ToolLaneDoubtful, cause, fix);
+    }
+    if let Some(first) = doubtful_text.first() {
+        let cause = format!(
+            "the text of {} may be meant to mislead the model: {}",
+            count(doubtful_text.len(), "tool"),
+            listed(&doubtful_text),
+        );
+        let fix = format!("mcpproxy tools show {}", shell_word(first));
+        report.warning(Area::Tools, Code::ToolTextDoubtful, cause, fix);
+    }
+}
+
+/// Whether an agent may call the tool on the lane for reading although the auditor takes it for one that
+/// changes something. Of a tool without hints only destruction is told: a write is its server's default.
+fn runs_on_read_lane(tool: &Value, unannotated: Unannotated) -> bool {
+    let declared_read = tool["effective_tier"] == "read_only"
+        && tool["override_tier"].is_null()
+        && has_finding(tool, &["READ_ONLY_HINT_ON_MUTATING_TOOL"], "error");
+    let unannotated = tool["provenance"] == "unannotated"
+        && unannotated == Unannotated::Trust
+        && tool["audited_tier"] == "destructive";
+    declared_read || unannotated
+}
+
+fn has_doubtful_text(tool: &Value) -> bool {
+    has_finding(tool, &TEXT, "error")
+}
+
+fn has_finding(tool: &Value, codes: &[&str], severity: &str) -> bool {
+    let findings = tool["findings"].as_array().into_iter().flatten();
+    findings.into_iter().any(|finding| {
+        let code = finding["code"].as_str().unwrap_or_default();
+        finding["severity"] == severity && codes.contains(&code)
+    })
+}
+
+fn names<'a>(tools: &[&'a Value], wanted: impl Fn(&Value) -> bool) -> Vec<&'a str> {
+    let wanted = tools.iter().filter(|tool| wanted(tool));
+    wanted.filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+fn listed(names: &[&str]) -> String {
+    let mut text = names[..names.len().min(NAMED)].join(", ");
+    if names.len() > NAMED {
+        text.push_str(&format!(" and {} more", names.len() - NAMED));
+    }
+    text
+}
