@@ -1,5 +1,6 @@
 //! What a case is, how it is run, and the row that it becomes.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::time::{Duration, Instant};
@@ -16,6 +17,9 @@ pub(super) struct Case {
     pub(super) tried: &'static str,
     /// Needs the machine for itself, because of its load or its figures.
     pub(super) alone: bool,
+    patience: Duration,
+    /// The cases that show it, if it has none of its own.
+    pub(super) shown_by: &'static [&'static str],
     run: Box<dyn FnOnce() -> LocalBoxFuture<'static, Report>>,
 }
 
@@ -45,6 +49,8 @@ where
         id,
         tried,
         alone: false,
+        patience: PATIENCE,
+        shown_by: &[],
         run: Box::new(move || run().boxed_local()),
     }
 }
@@ -59,25 +65,70 @@ pub(super) fn not_yet(id: &'static str, tried: &'static str, reason: &'static st
         id,
         tried,
         alone: false,
+        patience: PATIENCE,
+        shown_by: &[],
         run: Box::new(move || std::future::ready(report).boxed_local()),
     }
 }
 
+/// A finding that other cases show.
+pub(super) fn shown_by(
+    id: &'static str,
+    tried: &'static str,
+    cases: &'static [&'static str],
+) -> Case {
+    Case {
+        shown_by: cases,
+        ..not_yet(id, tried, "")
+    }
+}
+
 impl Case {
+    /// The row of a finding that other cases show; they have all run.
+    pub(super) fn from_rows(&self, rows: &[Row]) -> Row {
+        let of_case = |row: &&Row| self.shown_by.contains(&row.id);
+        let failed = rows.iter().filter(of_case).filter(|row| row.failed());
+        let failed: Vec<&str> = failed.map(|row| row.id).collect();
+        let outcome = match failed.as_slice() {
+            [] => Ok(Report {
+                figures: vec![format!("shown by {}", self.shown_by.join(", "))],
+                applicable: true,
+            }),
+            failed => Err(format!("shown by {}", failed.join(", "))),
+        };
+        Row {
+            id: self.id,
+            tried: self.tried,
+            took: Duration::ZERO,
+            outcome,
+        }
+    }
+
     #[must_use]
     pub(super) fn alone(mut self) -> Self {
         self.alone = true;
         self
     }
 
+    /// Takes as long as it takes.
+    #[must_use]
+    pub(super) fn unhurried(mut self) -> Self {
+        self.patience = Duration::MAX;
+        self
+    }
+
     /// Runs the case; whatever panics in it is why it failed.
     pub(super) async fn run(self) -> Row {
         let began = Instant::now();
-        let run = tokio::time::timeout(PATIENCE, (self.run)());
+        let run = tokio::time::timeout(self.patience, (self.run)());
         let outcome = match AssertUnwindSafe(run).catch_unwind().await {
             Ok(Ok(report)) => Ok(report),
-            Ok(Err(_)) => Err(format!("not finished within {PATIENCE:?}")),
-            Err(_) => Err(LAST_PANIC.take()),
+            Ok(Err(_)) => Err(format!("not finished within {:?}", self.patience)),
+            Err(payload) => Err(match LAST_PANIC.take() {
+                // It panicked on another thread.
+                text if text.is_empty() => text_of(payload.as_ref()).to_owned(),
+                text => text,
+            }),
         };
         Row {
             id: self.id,
@@ -93,17 +144,21 @@ thread_local! {
     static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
+fn text_of(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(payload.downcast_ref::<&str>().copied());
+    text.unwrap_or("?")
+}
+
 /// Keeps panics for the table instead of printing them.
 pub(super) fn keep_panics() {
     std::panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
-        let payload = info.payload();
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let text = text.or(payload.downcast_ref::<&str>().copied());
+        let text = info.payload_as_str().unwrap_or("?");
         let place = info.location().map(|place| {
             let file = place.file().rsplit('/').next().unwrap_or_default();
             format!("{file}:{}: ", place.line())
         });
-        let text = format!("{}{}", place.unwrap_or_default(), text.unwrap_or("?"));
+        let text = format!("{}{text}", place.unwrap_or_default());
         LAST_PANIC.with(|last| *last.borrow_mut() = text);
     }));
 }

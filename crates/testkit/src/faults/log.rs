@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Value, json};
 
 use super::case::{Case, Report, case};
@@ -74,10 +74,8 @@ pub(super) fn limit(proxy: &Proxy, resource: Resource, current: Option<u64>) {
     let pid = i32::try_from(proxy.daemon.pid())
         .ok()
         .and_then(Pid::from_raw);
-    let limit = Rlimit {
-        current,
-        maximum: None,
-    };
+    let maximum = getrlimit(resource).maximum;
+    let limit = Rlimit { current, maximum };
     prlimit(pid, resource, limit).expect("the limit can be set");
 }
 

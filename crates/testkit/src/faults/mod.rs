@@ -5,19 +5,30 @@
 
 mod case;
 mod clock;
+mod envelopes;
+mod hostile;
 mod invariants;
 mod kills;
 mod life;
 mod log;
 mod machine;
 mod network;
+mod others;
+mod people;
 mod proxy;
 mod random;
+mod relay;
+mod retention;
 mod scale;
+mod secrets;
 mod settings;
 mod setup;
+mod sizes;
+mod soak;
+mod streams;
 mod table;
 mod upstreams;
+mod web;
 mod wire;
 
 use std::io::Write;
@@ -41,6 +52,9 @@ pub struct Arguments {
     /// Only faults.
     #[arg(long)]
     faults: bool,
+    /// Mixed load with random faults for this many seconds, instead of the cases.
+    #[arg(long)]
+    soak: Option<u64>,
     /// How often R21 kills the daemon.
     #[arg(long)]
     kills: Option<u64>,
@@ -50,10 +64,22 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    fn want(&self, case: &Case) -> bool {
-        let is_fault = case.id.starts_with('R');
-        let wanted = self.only.is_empty() || self.only.iter().any(|id| id == case.id);
-        wanted && !(self.attacks && is_fault) && !(self.faults && !is_fault)
+    /// The cases to run: those that are asked for, and those that show them.
+    fn choose(&self, all: Vec<Case>) -> Vec<Case> {
+        let asked = |case: &Case| {
+            let is_fault = case.id.starts_with('R');
+            let by_fault = case.shown_by.iter().any(|id| id.starts_with('R'));
+            let named = self.only.is_empty() || self.only.iter().any(|id| id == case.id);
+            named && !(self.attacks && (is_fault || by_fault)) && !(self.faults && !is_fault)
+        };
+        let mut ids: Vec<&str> = Vec::new();
+        for case in all.iter().filter(|case| asked(case)) {
+            ids.push(case.id);
+            ids.extend(case.shown_by);
+        }
+        all.into_iter()
+            .filter(|case| ids.contains(&case.id))
+            .collect()
     }
 }
 
@@ -63,14 +89,19 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     if let Some(kills) = arguments.kills {
         kills::ROUNDS.get_or_init(|| kills);
     }
-    let cases = all().into_iter().filter(|case| arguments.want(case));
-    let (alone, together): (Vec<_>, Vec<_>) = cases.partition(|case| case.alone);
-    anyhow::ensure!(
-        !alone.is_empty() || !together.is_empty(),
-        "no case is called that"
-    );
+    if let Some(seconds) = arguments.soak {
+        return soak::run(seconds).await;
+    }
+    let cases = arguments.choose(all());
+    anyhow::ensure!(!cases.is_empty(), "no case is called that");
+    let (shown, cases): (Vec<_>, Vec<_>) = cases
+        .into_iter()
+        .partition(|case| !case.shown_by.is_empty());
+    let (alone, together): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.alone);
     let mut rows = run_all(together, arguments.jobs).await?;
     rows.extend(run_all(alone, 1).await?);
+    let shown: Vec<_> = shown.iter().map(|case| case.from_rows(&rows)).collect();
+    rows.extend(shown);
     rows.sort_by_key(|row| order(row.id));
     writeln!(std::io::stdout(), "{}", table::of(&rows))?;
     Ok(!rows.iter().any(Row::failed))
@@ -95,6 +126,16 @@ fn all() -> Vec<Case> {
         settings::cases(),
         scale::cases(),
         life::cases(),
+        hostile::cases(),
+        web::cases(),
+        people::cases(),
+        secrets::cases(),
+        sizes::cases(),
+        envelopes::cases(),
+        retention::cases(),
+        others::cases(),
+        streams::cases(),
+        relay::cases(),
     ];
     families.into_iter().flatten().collect()
 }

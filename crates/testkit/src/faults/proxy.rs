@@ -20,6 +20,8 @@ const PROBE_PAUSE: Duration = Duration::from_millis(40);
 #[derive(Debug)]
 pub(super) struct Proxy {
     pub(super) daemon: TestDaemon,
+    /// How long the start took until the daemon was ready.
+    pub(super) ready_after: Duration,
     pub(super) config: Value,
     pub(super) agent: Session,
     pub(super) before: Usage,
@@ -78,6 +80,7 @@ impl Lane {
 impl Proxy {
     pub(super) async fn of(
         daemon: TestDaemon,
+        ready_after: Duration,
         config: Value,
         records: Vec<Record>,
         probes: bool,
@@ -96,6 +99,7 @@ impl Proxy {
         Self {
             before: Usage::of(daemon.pid()),
             daemon,
+            ready_after,
             config,
             agent,
             baseline,

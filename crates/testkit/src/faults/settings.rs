@@ -67,7 +67,7 @@ async fn half_written_config() -> Report {
     let output = proxy
         .daemon
         .home
-        .cli(["tools", "override", "other:look", "write"])
+        .cli(["tools", "override", "set", "other:look", "write"])
         .await;
     assert_eq!(output.code, 0, "{}", output.stderr);
     let edited = std::fs::read_to_string(&file).expect("the config");

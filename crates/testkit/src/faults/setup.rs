@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
@@ -115,8 +116,17 @@ impl Setup {
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
+        let began = Instant::now();
         let daemon = TestDaemon::start_at(self.home, config.clone(), &environment, address).await;
-        Proxy::of(daemon.without_log(), config, self.records, self.probes).await
+        let ready = began.elapsed();
+        Proxy::of(
+            daemon.without_log(),
+            ready,
+            config,
+            self.records,
+            self.probes,
+        )
+        .await
     }
 }
 

@@ -29,6 +29,7 @@ pub struct TcpProxy {
     address: SocketAddr,
     network: watch::Sender<Network>,
     accepted: Arc<Mutex<Vec<Instant>>>,
+    requests: Arc<Mutex<Vec<u8>>>,
     server: JoinHandle<()>,
 }
 
@@ -40,16 +41,19 @@ impl TcpProxy {
         let (network, changes) = watch::channel(Network::Pass);
         let accepted: Arc<Mutex<Vec<Instant>>> = Arc::default();
         let times = Arc::clone(&accepted);
+        let requests: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let seen = Arc::clone(&requests);
         let server = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 times.lock().expect("the times").push(Instant::now());
-                tokio::spawn(carry(client, target, changes.clone()));
+                tokio::spawn(carry(client, target, changes.clone(), Arc::clone(&seen)));
             }
         });
         Self {
             address,
             network,
             accepted,
+            requests,
             server,
         }
     }
@@ -60,6 +64,12 @@ impl TcpProxy {
 
     pub fn set(&self, network: Network) {
         self.network.send_replace(network);
+    }
+
+    /// Everything that was sent to the target, as text.
+    pub fn requests(&self) -> String {
+        let requests = self.requests.lock().expect("the requests");
+        String::from_utf8_lossy(&requests).into_owned()
     }
 
     /// When connections were accepted.
@@ -74,7 +84,12 @@ impl Drop for TcpProxy {
     }
 }
 
-async fn carry(mut client: TcpStream, target: SocketAddr, mut network: watch::Receiver<Network>) {
+async fn carry(
+    mut client: TcpStream,
+    target: SocketAddr,
+    mut network: watch::Receiver<Network>,
+    requests: Arc<Mutex<Vec<u8>>>,
+) {
     let now = *network.borrow_and_update();
     if ended(&client, now) {
         return;
@@ -93,7 +108,11 @@ async fn carry(mut client: TcpStream, target: SocketAddr, mut network: watch::Re
                 }
                 true
             }
-            read = client.read(&mut up) => deliver(read, &up, &mut server, now).await,
+            read = client.read(&mut up) => {
+                let length = *read.as_ref().unwrap_or(&0);
+                requests.lock().expect("the requests").extend(&up[..length]);
+                deliver(read, &up, &mut server, now).await
+            }
             read = server.read(&mut down) => deliver(read, &down, &mut client, now).await,
         };
         if !delivered {

@@ -96,11 +96,14 @@ impl Engine {
         let member = match method.as_str() {
             "initialize" => {
                 sleep(self.script.start.delay_ms).await;
-                result(&initialize_result(params))
+                self.greeted(params);
+                result(&self.initialize_result(params))
             }
             "ping" => result("{}"),
             "tools/list" => result(&self.page(params)),
             "tools/call" => return self.call(id, params, lines).await,
+            "resources/list" if self.has_resources() => result(&self.resources()),
+            "resources/read" if self.has_resources() => self.read_resource(params),
             _ => error(-32601, "method not found"),
         };
         let _ = lines.send(Line::Answer(answer(id, &member))).await;
@@ -159,6 +162,52 @@ impl Engine {
             let _ = lines.send(Line::Aside(text)).await;
         }
         None
+    }
+
+    /// A client that can be asked something may be shown other tools.
+    fn greeted(&self, params: &str) {
+        let params: Value = serde_json::from_str(params).expect("params are JSON");
+        let capable = params["capabilities"]
+            .as_object()
+            .is_some_and(|it| !it.is_empty());
+        if let Some(tools) = self.script.tools_for_capable.as_ref().filter(|_| capable) {
+            self.tools.write().expect("the tools").clone_from(tools);
+        }
+    }
+
+    fn initialize_result(&self, params: &str) -> String {
+        let params: Value = serde_json::from_str(params).expect("params are JSON");
+        let mut capabilities = json!({"tools": {"listChanged": true}});
+        if self.has_resources() {
+            capabilities["resources"] = json!({});
+        }
+        json!({
+            "protocolVersion": params["protocolVersion"],
+            "capabilities": capabilities,
+            "serverInfo": {"name": "scripted-upstream", "version": "1"},
+        })
+        .to_string()
+    }
+
+    fn has_resources(&self) -> bool {
+        !self.script.resources.is_empty()
+    }
+
+    fn resources(&self) -> String {
+        let resources = self.script.resources.keys();
+        let resources: Vec<_> = resources
+            .map(|uri| json!({"uri": uri, "name": uri}))
+            .collect();
+        json!({ "resources": resources }).to_string()
+    }
+
+    fn read_resource(&self, params: &str) -> String {
+        let params: Value = serde_json::from_str(params).expect("params are JSON");
+        let uri = params["uri"].as_str().unwrap_or_default();
+        match self.script.resources.get(uri) {
+            Some(text) => result(&json!({"contents": [{"uri": uri, "text": text}]}).to_string()),
+            None => error(-32002, "no such resource"),
+        }
     }
 
     /// Announces that the tools changed, as often as the script says.
@@ -239,16 +288,6 @@ async fn sleep(milliseconds: u64) {
     if milliseconds > 0 {
         tokio::time::sleep(Duration::from_millis(milliseconds)).await;
     }
-}
-
-fn initialize_result(params: &str) -> String {
-    let params: Value = serde_json::from_str(params).expect("params are JSON");
-    json!({
-        "protocolVersion": params["protocolVersion"],
-        "capabilities": {"tools": {"listChanged": true}},
-        "serverInfo": {"name": "scripted-upstream", "version": "1"},
-    })
-    .to_string()
 }
 
 fn text_result(text: &str) -> String {

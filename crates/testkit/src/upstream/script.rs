@@ -2,6 +2,8 @@
 //!
 //! Definitions and results are kept as text, so that they go over the wire exactly as written.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -26,6 +28,10 @@ pub struct Script {
     pub storm_per_second: u64,
     /// Ends the process after this long; five minutes unless set.
     pub lifetime_seconds: Option<u64>,
+    /// Resources by address, with their text.
+    pub resources: BTreeMap<String, String>,
+    /// The tools for clients that declare any capability; the same as for others when absent.
+    pub tools_for_capable: Option<Vec<Tool>>,
 }
 
 /// What differs from one `tools/list` to the next.
@@ -47,6 +53,8 @@ pub struct Start {
     /// Lines that do not belong on the stdout of a server.
     pub banner: Vec<String>,
     pub stderr_mebibytes: usize,
+    /// Lines for stderr.
+    pub stderr: Vec<String>,
     /// How long `initialize` goes unanswered.
     pub delay_ms: u64,
     /// Ends at once with this exit code.

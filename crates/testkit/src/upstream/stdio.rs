@@ -94,6 +94,11 @@ async fn run(engine: Arc<Engine>) -> anyhow::Result<i32> {
         stdout.write_all(format!("{line}\n").as_bytes()).await?;
     }
     stdout.flush().await?;
+    for line in &engine.script.start.stderr {
+        tokio::io::stderr()
+            .write_all(format!("{line}\n").as_bytes())
+            .await?;
+    }
     flood_stderr(*stderr_mebibytes).await?;
     let grandchild = spawn_grandchild(&engine.script.start)?;
     engine.recorder.started(grandchild);
