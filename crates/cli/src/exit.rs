@@ -99,7 +99,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// An error and its causes in one line.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

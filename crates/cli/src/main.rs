@@ -16,6 +16,7 @@ mod time;
 mod yaml;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::FromArgMatches;
 use clap::parser::ValueSource;
@@ -30,6 +31,9 @@ use crate::printer::Printer;
 /// has them wait for each other.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// How long threads that are still at work are waited for at the end.
+const THREADS: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     match completion::answer_shell() {
@@ -59,7 +63,12 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
     {
-        Ok(runtime) => runtime.block_on(run(cli)),
+        Ok(runtime) => {
+            let outcome = runtime.block_on(run(cli));
+            // Threads that wait for a disk or a terminal must not keep the process from ending.
+            runtime.shutdown_timeout(THREADS);
+            outcome
+        }
         Err(error) => Err(Failure::from_error(Exit::Failed, "cannot start", &error)),
     };
     match outcome {

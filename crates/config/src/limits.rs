@@ -91,6 +91,8 @@ limits! {
     idle_timeout: time = Duration::from_mins(5);
     /// How long a client may pause while it reads an answer.
     write_timeout: time = Duration::from_secs(30);
+    /// How long a request of `mcpproxy stdio` waits for a daemon that went away to come back.
+    reconnect_time: time = Duration::from_secs(30);
 }
 
 const MIB: usize = 1024 * 1024;

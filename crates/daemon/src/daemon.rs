@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use config::{Config, ConfigChange, ConfigWatcher, Loaded, Settings};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use upstream::{EraMemory, Guardian, Surroundings};
 
@@ -20,8 +21,14 @@ use crate::engine::Engine;
 use crate::http::{ApiKey, ApiKeyError, ListenError, Listeners, Routes, router};
 use crate::pins::{Pins, PinsError};
 
-/// How long requests that are under way get to end when the daemon stops.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long calls that were interrupted have until they are recorded and answered.
+const ANSWERING: Duration = Duration::from_secs(1);
+/// How long connections have until the answers they give are written.
+const CLOSING: Duration = Duration::from_secs(1);
+/// How long upstreams have to end. Processes that are left over end with the daemon.
+const UPSTREAMS: Duration = Duration::from_secs(3);
+/// How long the log may take to be closed. What is not in it by then is found at the next start.
+const LOG: Duration = Duration::from_secs(1);
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -95,29 +102,57 @@ impl Daemon {
         &self.engine
     }
 
-    /// Serves until told to stop, then ends every session and every upstream.
-    pub async fn run(self, stop: CancellationToken) -> io::Result<()> {
+    /// Serves until told to stop, then ends within `shutdown_grace` and a few seconds, whatever
+    /// clients and upstreams do.
+    pub async fn run(self, stop: CancellationToken) {
         let mut background = JoinSet::new();
         background.spawn(follow_config(Arc::clone(&self.engine), self.watcher));
         background.spawn(record_server_changes(Arc::clone(&self.engine)));
         background.spawn(prune_regularly(Arc::clone(&self.engine)));
-        let serving = self.listeners.serve(self.routes.router, stop.clone());
-        tokio::pin!(serving);
-        let outcome = tokio::select! {
-            outcome = &mut serving => outcome,
-            () = stop.cancelled() => {
-                self.routes.stopping.cancel();
-                self.routes.doors.end_all_sessions();
-                tokio::time::timeout(GRACE, &mut serving).await.unwrap_or(Ok(()))
-            }
+        let limits = {
+            let engine = Arc::clone(&self.engine);
+            move || engine.config().limits
         };
+        let server = self.listeners.serve(self.routes.router, limits);
+        stop.cancelled().await;
+        server.refuse_clients();
         background.shutdown().await;
-        self.engine.shutdown().await;
-        record_stopped(self.engine.activity()).await;
-        if let Err(error) = self.engine.activity().close().await {
-            tracing::error!(%error, "the activity log was not closed in order");
+        end_calls(&self.engine, &self.routes.draining).await;
+        self.routes.stopping.cancel();
+        self.routes.doors.end_all_sessions();
+        let upstreams = timeout(UPSTREAMS, self.engine.shutdown());
+        let (_, ended) = tokio::join!(server.close(CLOSING), upstreams);
+        if ended.is_err() {
+            tracing::warn!("upstreams that were slow to end are killed with the daemon");
         }
-        outcome
+        let activity = self.engine.activity();
+        let closing = timeout(LOG, async {
+            record_stopped(activity).await;
+            activity.close().await
+        });
+        match closing.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the activity log was not closed in order");
+            }
+            Err(_) => tracing::error!("the activity log was not closed in time"),
+        }
+    }
+}
+
+/// Begins no request any more, and gives those that are under way their time. Those that are open
+/// then are answered with an error and recorded as interrupted.
+async fn end_calls(engine: &Engine, draining: &CancellationToken) {
+    draining.cancel();
+    let under_way = engine.under_way();
+    let grace = engine.config().shutdown_grace;
+    if timeout(grace, under_way.ended()).await.is_ok() {
+        return;
+    }
+    tracing::warn!("calls are still under way after {grace:?} (shutdown_grace), and interrupted");
+    under_way.interrupt();
+    if timeout(ANSWERING, under_way.ended()).await.is_err() {
+        tracing::warn!("some interrupted calls are not answered");
     }
 }
 

@@ -33,6 +33,7 @@ pub struct LineReader<R> {
     tail: Vec<u8>,
     /// Whether `line` was handed out and must be emptied before reading on.
     consumed: bool,
+    ends_at_limit: bool,
 }
 
 /// Writes messages, one a line.
@@ -52,7 +53,21 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             skipped: 0,
             tail: Vec::new(),
             consumed: false,
+            ends_at_limit: false,
         }
+    }
+
+    /// Like [`new`](Self::new), but reports an oversized line as soon as it is over the limit,
+    /// without waiting for its end, which may never come. There is nothing to be read after it.
+    pub fn ending_at_the_limit(reader: R, limit: usize) -> Self {
+        Self {
+            ends_at_limit: true,
+            ..Self::new(reader, limit)
+        }
+    }
+
+    pub fn limit(&self) -> usize {
+        self.limit
     }
 
     /// The next line without its end, or `None` at the end of the stream. Cancel safe: what was
@@ -86,6 +101,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 keep_tail(&mut self.tail, dropped);
             }
             self.reader.consume(used);
+            if self.ends_at_limit && self.skipped > 0 {
+                break;
+            }
             if end.is_some() {
                 if self.line.trim_ascii().is_empty() && self.skipped == 0 {
                     self.line.clear();
@@ -189,6 +207,14 @@ mod tests {
             read_all(b"0123456789\nok\n", 4).await,
             ["10:0123…0123456789", "ok"]
         );
+    }
+
+    #[tokio::test]
+    async fn a_line_without_an_end_is_reported_at_the_limit() {
+        let endless = tokio::io::repeat(b'x');
+        let mut reader = LineReader::ending_at_the_limit(endless, 1_000);
+        let line = reader.next().await.unwrap().unwrap();
+        assert!(matches!(line, Line::Oversized { bytes, .. } if bytes > 1_000));
     }
 
     #[tokio::test]

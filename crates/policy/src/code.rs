@@ -30,6 +30,8 @@ pub enum Code {
     UpstreamError,
     /// The call may change something and cannot be recorded.
     ActivityUnavailable,
+    /// The daemon stopped before the call was over.
+    Interrupted,
 }
 
 /// A call that was not carried out, in the form callers receive.
@@ -44,7 +46,7 @@ pub struct Refusal {
 }
 
 impl Code {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::IntentMismatch,
         Self::MissingIntent,
         Self::MissingOperationType,
@@ -61,6 +63,7 @@ impl Code {
         Self::Timeout,
         Self::UpstreamError,
         Self::ActivityUnavailable,
+        Self::Interrupted,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -81,6 +84,7 @@ impl Code {
             Self::Timeout => "TIMEOUT",
             Self::UpstreamError => "UPSTREAM_ERROR",
             Self::ActivityUnavailable => "ACTIVITY_UNAVAILABLE",
+            Self::Interrupted => "INTERRUPTED",
         }
     }
 }

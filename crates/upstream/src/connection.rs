@@ -72,6 +72,7 @@ impl Connection {
         let registered = self.switchboard.register(client);
         let options = RequestOptions {
             timeout: None,
+            repeatable: false,
             call: Some(registered.id()),
             capabilities: Some(client.capabilities.clone()),
         };

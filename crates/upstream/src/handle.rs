@@ -1,6 +1,7 @@
 //! An upstream as the rest of the house holds it: its status, and a way to call it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -56,6 +57,8 @@ pub struct Forward<'a> {
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
     /// Whom the server's questions go to; without it, it has nobody to ask.
     pub client: Option<&'a OnBehalf>,
+    /// Set before anything goes out; while it is not, the server knows nothing of the request.
+    pub sent: Option<&'a AtomicBool>,
 }
 
 /// A call of one tool.
@@ -68,6 +71,8 @@ pub struct ToolCall<'a> {
     pub meta: Option<&'a RawValue>,
     /// Gets the params of progress notifications, as the server sent them.
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
+    /// As in [`Forward::sent`].
+    pub sent: Option<&'a AtomicBool>,
 }
 
 /// A connection that a request may use.
@@ -231,6 +236,7 @@ impl Upstream {
             params: Some(params),
             progress: call.progress,
             client: None,
+            sent: call.sent,
         };
         self.request(forward).await
     }
@@ -253,6 +259,9 @@ impl Upstream {
             progress: forward.progress,
             timeout: deadline.saturating_duration_since(Instant::now()),
         };
+        if let Some(sent) = forward.sent {
+            sent.store(true, Ordering::Relaxed);
+        }
         let answer = match forward.client {
             None => chosen.connection().send_alone(outgoing).await,
             // Boxed, so that other calls do not carry the larger state of this one.

@@ -16,6 +16,13 @@ use crate::settings::config_failure;
 const DEMO_NAME: &str = "demo";
 const DEMO_STORE: &str = "demo-notes.db";
 
+/// What the operator wants of a running daemon.
+#[derive(Debug, Clone, Default)]
+struct Signals {
+    stop: CancellationToken,
+    stop_at_once: CancellationToken,
+}
+
 pub(crate) async fn run(settings: Settings, printer: &Printer) -> Outcome {
     let first_run = !settings.config_file().exists();
     if first_run {
@@ -27,16 +34,18 @@ pub(crate) async fn run(settings: Settings, printer: &Printer) -> Outcome {
     }
     let config_file = settings.config_file().to_owned();
     let servers = loaded.config.mcp_servers.len();
-    let stop = stop_signal()?;
+    let signals = stop_signals()?;
     let daemon = Daemon::start(settings, loaded, guardian())
         .await
         .map_err(|error| start_failure(&error))?;
     printer.text(&banner(&daemon, &config_file, first_run, servers));
-    daemon
-        .run(stop)
-        .await
-        .map_err(|error| Failure::from_error(Exit::Failed, "the daemon stopped", &error))?;
-    Ok(Exit::Ok)
+    tokio::select! {
+        () = daemon.run(signals.stop) => Ok(Exit::Ok),
+        () = signals.stop_at_once.cancelled() => {
+            printer.note("ended at once; calls that were under way are marked as interrupted at the next start");
+            Ok(Exit::Failed)
+        }
+    }
 }
 
 /// With no config there is nothing to try; the demo server is something.
@@ -108,19 +117,21 @@ fn start_failure(error: &StartError) -> Failure {
     }
 }
 
-/// Fires on SIGINT and SIGTERM.
-fn stop_signal() -> Result<CancellationToken, Failure> {
+/// Fires on SIGINT and SIGTERM: the first asks the daemon to end, the second does not wait for it.
+fn stop_signals() -> Result<Signals, Failure> {
     let failed = |error| Failure::from_error(Exit::Failed, "signals cannot be handled", &error);
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let stop = CancellationToken::new();
-    let fired = stop.clone();
+    let signals = Signals::default();
+    let fired = signals.clone();
     tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+        for token in [fired.stop, fired.stop_at_once] {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            token.cancel();
         }
-        fired.cancel();
     });
-    Ok(stop)
+    Ok(signals)
 }

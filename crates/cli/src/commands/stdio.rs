@@ -2,9 +2,11 @@
 
 mod relay;
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use config::Settings;
+use config::{Config, Settings};
 use daemon::{AgentDoor, DataDir, Engine};
 use mcp::server::{LineOptions, serve_lines};
 use tokio::net::UnixStream;
@@ -12,12 +14,16 @@ use tokio::net::UnixStream;
 use crate::api::{guardian, log_failure, open_pins};
 use crate::exit::{Exit, Failure, Outcome};
 
+/// How long an unused connection to the daemon is kept at most.
+const IDLE: Duration = Duration::from_mins(1);
+
 pub(crate) async fn run(settings: &Settings) -> Outcome {
     let config = crate::settings::load(settings)?.config;
     let data_dir = settings.data_dir(&config);
     let socket = DataDir::socket(&data_dir);
     if UnixStream::connect(&socket).await.is_ok() {
-        relay::run(socket).await?;
+        let options = relay_options(&config, socket);
+        relay::run(&options, tokio::io::stdin(), tokio::io::stdout()).await?;
         return Ok(Exit::Ok);
     }
     let data_dir = DataDir::prepare(&data_dir).map_err(|error| {
@@ -27,19 +33,32 @@ pub(crate) async fn run(settings: &Settings) -> Outcome {
     let activity = daemon::open_activity(data_dir.path(), &config).await;
     let activity = activity.map_err(|error| log_failure(&error))?.activity;
     let pins = open_pins(&data_dir)?;
+    let lines = LineOptions {
+        line_limit: config.limits.request_bytes,
+        grace: config.shutdown_grace,
+        ..LineOptions::default()
+    };
     let engine = Engine::start(Arc::new(config), surroundings, activity, pins).await;
     let door = Arc::new(AgentDoor::new(Arc::clone(&engine)));
-    let served = serve_lines(
-        door,
-        tokio::io::stdin(),
-        tokio::io::stdout(),
-        LineOptions::default(),
-    );
-    let outcome = served.await;
+    let outcome = serve_lines(door, tokio::io::stdin(), tokio::io::stdout(), lines).await;
     engine.shutdown().await;
     engine.activity().close().await.map_err(|error| {
         Failure::from_error(Exit::Failed, "the activity log is not complete", &error)
     })?;
     outcome.map_err(|error| Failure::from_error(Exit::Failed, "the client is gone", &error))?;
     Ok(Exit::Ok)
+}
+
+fn relay_options(config: &Config, socket: PathBuf) -> relay::Options {
+    let limits = &config.limits;
+    relay::Options {
+        socket,
+        request_bytes: limits.request_bytes,
+        // What an upstream said, and what the daemon adds to it.
+        event_bytes: limits.upstream_message_bytes.saturating_mul(2),
+        reconnect: limits.reconnect_time.get(),
+        // Closed by us before the daemon closes them, so that no request meets a closing one.
+        idle: (limits.idle_timeout.get() / 2).min(IDLE),
+        grace: config.shutdown_grace,
+    }
 }

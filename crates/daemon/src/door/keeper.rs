@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use mcp::Notification;
 use mcp::server::{HttpOptions, HttpServer};
 use policy::ServerName;
+use tokio_util::sync::CancellationToken;
 use upstream::Audience;
 
 use super::direct::DirectDoor;
@@ -25,6 +26,8 @@ pub(crate) struct Doors {
     direct: Door<DirectDoor>,
     /// Made when somebody first comes to one.
     servers: Mutex<HashMap<ServerName, Door<ServerDoor>>>,
+    /// Fires when no request is to be begun any more.
+    draining: CancellationToken,
 }
 
 /// A door and what stands behind it.
@@ -41,13 +44,16 @@ struct Ears(Weak<Doors>);
 // === impl Doors ===
 
 impl Doors {
-    pub(crate) fn new(engine: Arc<Engine>) -> Arc<Self> {
+    /// The doors of an engine, which begin no request any more once `draining` has fired.
+    pub(crate) fn new(engine: Arc<Engine>, draining: CancellationToken) -> Arc<Self> {
         let agent = Arc::new(AgentDoor::new(Arc::clone(&engine)));
+        let direct = DirectDoor::new(Arc::clone(&engine));
         let doors = Arc::new(Self {
-            agent: HttpServer::new(agent, HttpOptions::default()),
-            direct: Door::new(DirectDoor::new(Arc::clone(&engine))),
+            agent: HttpServer::new(agent, options(&draining)),
+            direct: Door::new(direct, &draining),
             servers: Mutex::default(),
             engine,
+            draining,
         });
         let ears = Ears(Arc::downgrade(&doors));
         doors.engine.fleet().announce_to(Arc::new(ears));
@@ -92,7 +98,8 @@ impl Doors {
         };
         let mut servers = self.servers();
         let door = servers.entry(server).or_insert_with_key(|server| {
-            Door::new(ServerDoor::new(Arc::clone(&self.engine), server.clone()))
+            let service = ServerDoor::new(Arc::clone(&self.engine), server.clone());
+            Door::new(service, &self.draining)
         });
         Ok(door.http.clone())
     }
@@ -126,10 +133,10 @@ impl Doors {
 }
 
 impl<S: mcp::server::Service> Door<S> {
-    fn new(service: S) -> Self {
+    fn new(service: S, draining: &CancellationToken) -> Self {
         let service = Arc::new(service);
         Self {
-            http: HttpServer::new(Arc::clone(&service), HttpOptions::default()),
+            http: HttpServer::new(Arc::clone(&service), options(draining)),
             service,
         }
     }
@@ -152,6 +159,13 @@ impl Audience for Ears {
         if let Some((service, http)) = own {
             service.clients.tell(&http, server, notification);
         }
+    }
+}
+
+fn options(draining: &CancellationToken) -> HttpOptions {
+    HttpOptions {
+        draining: draining.clone(),
+        ..HttpOptions::default()
     }
 }
 

@@ -1,10 +1,12 @@
 //! What all doors do with a request: tell who asks, pass progress on, end with the client, and put
 //! what went wrong into words.
 
+use std::time::Duration;
+
 use activity::Source;
 use mcp::server::{Outbound, RequestContext};
 use mcp::{ErrorObject, Members, Notification, RawValue, codes};
-use policy::Refusal;
+use policy::{Code, Refusal};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -19,6 +21,13 @@ const PROGRESS_BACKLOG: usize = 16;
 /// What clients of the protocol's own SDKs take for a timeout.
 const REQUEST_TIMEOUT: i64 = -32001;
 
+/// What is said of a request of which nothing more is known.
+const INTERRUPTED: &str = "mcpproxy is stopping: the request may have been sent, but its answer is not \
+waited for";
+
+/// How long a request that is interrupted gets to say so in its own words.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 pub(super) type Answer = Result<Box<RawValue>, ErrorObject>;
 
 /// Runs a call until it ends or the client cancels it; dropping it cancels it at the upstream.
@@ -32,6 +41,23 @@ pub(super) async fn or_cancelled<T>(
             // Nobody is waiting for this answer any more.
             Err(ErrorObject::new(codes::CONNECTION_CLOSED, "cancelled"))
         }
+    }
+}
+
+/// Answers a request; when the daemon stops and the request goes on, says so instead.
+pub(super) async fn until_interrupted(
+    engine: &Engine,
+    work: impl Future<Output = Answer>,
+) -> Answer {
+    let under_way = engine.under_way();
+    let _counted = under_way.begin();
+    tokio::select! {
+        biased;
+        answer = work => answer,
+        () = async {
+            under_way.interrupted().await;
+            tokio::time::sleep(LAST_WORDS).await;
+        } => Err(ErrorObject::new(codes::CONNECTION_CLOSED, INTERRUPTED)),
     }
 }
 
@@ -90,6 +116,7 @@ pub(super) async fn forward(
             params,
             progress,
             client: Some(client),
+            sent: None,
         })
     });
     answer.await?.map_err(to_error)
@@ -151,8 +178,14 @@ fn token_in_params(params: &RawValue) -> Option<Box<RawValue>> {
     progress_token(Members::parse(params).ok()?.get("_meta")?)
 }
 
-/// A refusal as agents get it: text for the model, the same as data for programs.
+/// A refusal as agents get it: text for the model, the same as data for programs. A call that was
+/// interrupted was not refused: that is an error of the protocol.
 pub(super) fn refused(refusal: &Refusal) -> Answer {
+    if refusal.code == Code::Interrupted {
+        let mut error = ErrorObject::new(codes::CONNECTION_CLOSED, refusal.message.clone());
+        error.data = raw(refusal).ok();
+        return Err(error);
+    }
     raw(&json!({
         "content": [{"type": "text", "text": refusal.message}],
         "structuredContent": refusal,

@@ -14,7 +14,7 @@ use serde_json::json;
 use upstream::{State, Upstream};
 
 use super::clients::Clients;
-use super::passage::{Answer, call_tool, forward, raw, to_error};
+use super::passage::{Answer, call_tool, forward, raw, to_error, until_interrupted};
 use crate::engine::{CallRequest, Engine};
 
 /// How long a client waits for an upstream that is just being connected.
@@ -176,7 +176,7 @@ impl Service for ServerDoor {
 
     async fn request(&self, request: Request, context: RequestContext) -> Answer {
         // Boxed: the transports move it about, each move a copy of all that it may come to hold.
-        Box::pin(self.answer(request, context)).await
+        until_interrupted(&self.engine, Box::pin(self.answer(request, context))).await
     }
 
     async fn notification(&self, notification: Notification, connection: Arc<Connection>) {

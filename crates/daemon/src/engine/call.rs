@@ -1,6 +1,7 @@
 //! The one path of a call: locate, decide, record, send, record.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use catalog::ToolDefinition;
@@ -61,10 +62,19 @@ impl Engine {
         progress: Option<Progress>,
         client: Option<&OnBehalf>,
     ) -> Result<Box<RawValue>, Failed> {
+        let _under_way = self.under_way.begin();
         let started = Instant::now();
-        let admitted = match self.admit(request).await {
-            Ok(admitted) => admitted,
-            Err(rejected) => {
+        let admitting = self.under_way.or_interrupted(self.admit(request));
+        let admitted = match admitting.await {
+            Some(Ok(admitted)) => admitted,
+            None => {
+                let refusal = interrupted(&request.name, false);
+                let entry = log_entry(request, caller, None, request.variant);
+                self.record_refusal(entry, &refusal, started.elapsed())
+                    .await;
+                return Err(refusal.into());
+            }
+            Some(Err(rejected)) => {
                 let decided = rejected.decided.as_ref();
                 let entry = log_entry(request, caller, decided, rejected.variant);
                 self.record_refusal(entry, &rejected.refusal, started.elapsed())
@@ -77,6 +87,7 @@ impl Engine {
         let record = self.record_start(entry, variant).await?;
         // Boxed: the doors move this future about before it runs, each move a copy of its state,
         // and most of that would be room for what the upstream's client needs.
+        let sent = AtomicBool::new(false);
         let answer = match &request.params {
             None => {
                 let call = ToolCall {
@@ -84,8 +95,10 @@ impl Engine {
                     arguments: request.arguments.as_deref(),
                     meta: request.meta.as_deref(),
                     progress,
+                    sent: Some(&sent),
                 };
-                Box::pin(admitted.upstream.call_tool(call)).await
+                let calling = Box::pin(admitted.upstream.call_tool(call));
+                self.under_way.or_interrupted(calling).await
             }
             Some(params) => {
                 let forward = Forward {
@@ -93,17 +106,22 @@ impl Engine {
                     params: Some(params.clone()),
                     progress,
                     client,
+                    sent: Some(&sent),
                 };
-                Box::pin(admitted.upstream.request(forward)).await
+                let calling = Box::pin(admitted.upstream.request(forward));
+                self.under_way.or_interrupted(calling).await
             }
         };
         let mut error = None;
-        let answer = answer.map_err(|failure| {
-            if let CallError::Rpc(answered) = &failure {
-                error = Some(answered.clone());
-            }
-            failed(&admitted.tool, failure)
-        });
+        let answer = match answer {
+            Some(answer) => answer.map_err(|failure| {
+                if let CallError::Rpc(answered) = &failure {
+                    error = Some(answered.clone());
+                }
+                failed(&admitted.tool, failure)
+            }),
+            None => Err(interrupted(&request.name, sent.load(Ordering::Relaxed))),
+        };
         if let Some(record) = record {
             self.record_end(record, &answer, started.elapsed()).await;
         }
@@ -200,6 +218,19 @@ impl From<Refusal> for Failed {
             error: None,
         }
     }
+}
+
+/// What is said of a call that the end of the daemon cut short.
+fn interrupted(name: &str, sent: bool) -> Refusal {
+    let message = if sent {
+        format!(
+            "mcpproxy is stopping: '{name}' was sent and may still run, but its answer is not waited for. \
+             Look at what it did before you call it again"
+        )
+    } else {
+        format!("mcpproxy is stopping: '{name}' was not sent. Call it again when mcpproxy is back")
+    };
+    Refusal::new(Code::Interrupted, message).with("sent", sent)
 }
 
 fn failed(tool: &ToolId, error: CallError) -> Refusal {

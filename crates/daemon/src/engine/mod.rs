@@ -14,6 +14,7 @@ mod replay;
 mod search;
 mod simulate;
 mod strict_json;
+mod under_way;
 mod view;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub use recording::Caller;
 pub(crate) use search::{Detail, SearchError, SearchRequest, SearchResult};
 pub(crate) use simulate::Simulation;
 pub(crate) use strict_json::check_object;
+use under_way::UnderWay;
 pub(crate) use view::ToolView;
 
 /// The running product, without its doors.
@@ -47,6 +49,7 @@ pub struct Engine {
     catalog: CatalogKeeper,
     activity: Activity,
     recording_changed: Notify,
+    under_way: UnderWay,
 }
 
 // === impl Engine ===
@@ -65,6 +68,7 @@ impl Engine {
             catalog: CatalogKeeper::new(pins),
             activity,
             recording_changed: Notify::new(),
+            under_way: UnderWay::default(),
         });
         tokio::spawn(catalog_keeper::follow_fleet(Arc::downgrade(&engine)));
         engine.fleet.apply(&config.mcp_servers).await;
@@ -108,6 +112,11 @@ impl Engine {
     /// What happened so far.
     pub fn activity(&self) -> &Activity {
         &self.activity
+    }
+
+    /// The requests that are under way, whichever way they came in.
+    pub(crate) fn under_way(&self) -> &UnderWay {
+        &self.under_way
     }
 
     pub fn fleet(&self) -> &Fleet {

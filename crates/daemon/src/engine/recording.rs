@@ -100,6 +100,7 @@ impl Engine {
             ),
             Kind::Request => (RecordType::ToolCall, Outcome::Blocked { code, message }),
             Kind::Upstream => (RecordType::ToolCall, Outcome::Error { code, message }),
+            Kind::Stop => (RecordType::ToolCall, Outcome::Interrupted { message }),
         };
         let start = Start {
             record_type,
@@ -148,6 +149,7 @@ impl Engine {
         let keeps_text = self.config().activity.payloads == Payloads::Full;
         let outcome = match &failure {
             None => Outcome::Success,
+            Some((Code::Interrupted, text)) => Outcome::Interrupted { message: text },
             Some((code, text)) => Outcome::Error {
                 code: code.as_str(),
                 message: match code {
@@ -175,6 +177,8 @@ enum Kind {
     Request,
     /// The call could be made, and the upstream is not there.
     Upstream,
+    /// The daemon stops.
+    Stop,
 }
 
 fn kind_of(code: Code) -> Kind {
@@ -193,6 +197,7 @@ fn kind_of(code: Code) -> Kind {
         | Code::UnknownTool
         | Code::ActivityUnavailable => Kind::Request,
         Code::ServerUnavailable | Code::Timeout | Code::UpstreamError => Kind::Upstream,
+        Code::Interrupted => Kind::Stop,
     }
 }
 

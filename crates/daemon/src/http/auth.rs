@@ -14,17 +14,11 @@ use config::Secret;
 use subtle::ConstantTimeEq;
 
 use super::router::AppState;
+use super::serve::Transport;
 use crate::rest::ApiError;
 
 const KEY_FILE: &str = "api_key";
 const KEY_HEADER: &str = "x-api-key";
-
-/// How a request reached us. Absent means TCP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Transport {
-    /// The Unix socket, whose peer has been checked to be the daemon's own user.
-    Socket,
-}
 
 /// On whose behalf a request is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::auth::Transport;
+use super::serve::Transport;
 use crate::rest::ApiError;
 
 const HTTP_PORT: u16 = 80;

@@ -5,15 +5,17 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use axum::extract::Extension;
-use axum::serve::{Listener, ListenerExt};
-use rustix::process::geteuid;
-use tokio::net::unix::SocketAddr as UnixAddress;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use axum::Router;
+use config::Limits;
+use rustix::process::{Resource, geteuid, getrlimit, setrlimit};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::auth::Transport;
+use super::serve::{Accept, Serving, Transport};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
@@ -30,7 +32,18 @@ pub enum ListenError {
 #[derive(Debug)]
 pub(crate) struct Listeners {
     tcp: TcpListener,
-    socket: OwnerOnly,
+    socket: UnixListener,
+    socket_file: SocketFile,
+}
+
+/// Both listeners while they are served.
+#[derive(Debug)]
+pub(crate) struct Server {
+    refusing_tcp: CancellationToken,
+    refusing_socket: CancellationToken,
+    closing: CancellationToken,
+    aborting: CancellationToken,
+    tasks: TaskTracker,
     socket_file: SocketFile,
 }
 
@@ -39,7 +52,7 @@ pub(crate) struct Listeners {
 #[derive(Debug)]
 struct SocketFile(PathBuf);
 
-/// A Unix listener that talks only to the user the daemon runs as.
+/// The Unix listener, which talks only to the user the daemon runs as.
 #[derive(Debug)]
 struct OwnerOnly(UnixListener);
 
@@ -58,7 +71,7 @@ impl Listeners {
         })?;
         Ok(Self {
             tcp,
-            socket: OwnerOnly(socket),
+            socket,
             socket_file: SocketFile(socket_path.to_owned()),
         })
     }
@@ -68,26 +81,74 @@ impl Listeners {
         self.tcp.local_addr()
     }
 
-    /// Serves both until told to stop, then lets running requests end.
-    pub(crate) async fn serve(
+    /// Serves both in the background. `limits` gives the limits in force; the socket has as many
+    /// connections of its own as TCP, so that the operator gets in whatever other clients do.
+    pub(crate) fn serve(
         self,
-        router: axum::Router,
-        stop: CancellationToken,
-    ) -> io::Result<()> {
-        let over_socket = router.clone().layer(Extension(Transport::Socket));
-        let tcp = self.tcp.tap_io(|stream| {
-            // Small messages both ways: waiting to fill a packet would only add delay.
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, "TCP_NODELAY not set");
+        router: Router,
+        limits: impl Fn() -> Limits + Clone + Send + Sync + 'static,
+    ) -> Server {
+        let server = Server {
+            refusing_tcp: CancellationToken::new(),
+            refusing_socket: CancellationToken::new(),
+            closing: CancellationToken::new(),
+            aborting: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            socket_file: self.socket_file,
+        };
+        let most = connections_that_fit();
+        let wanted = limits().connections;
+        if wanted > most {
+            tracing::warn!(
+                connections = most,
+                "at most half the files this process may open are used for connections of clients, which is \
+                 less than the {wanted} of `limits.connections`; raise the limit (`ulimit -n`, LimitNOFILE) \
+                 if more clients are to connect"
+            );
+        }
+        let limits = move || {
+            let limits = limits();
+            let connections = limits.connections.min(most);
+            Limits {
+                connections,
+                ..limits
             }
-        });
-        let by_tcp =
-            axum::serve(tcp, router).with_graceful_shutdown(stop.clone().cancelled_owned());
-        let by_socket =
-            axum::serve(self.socket, over_socket).with_graceful_shutdown(stop.cancelled_owned());
-        let outcome = tokio::try_join!(by_tcp.into_future(), by_socket.into_future());
+        };
+        let serving = |refusing: &CancellationToken| Serving {
+            router: router.clone(),
+            limits: limits.clone(),
+            refusing: refusing.clone(),
+            closing: server.closing.clone(),
+            aborting: server.aborting.clone(),
+            tasks: server.tasks.clone(),
+        };
+        tokio::spawn(serving(&server.refusing_tcp).accept(self.tcp));
+        tokio::spawn(serving(&server.refusing_socket).accept(OwnerOnly(self.socket)));
+        server
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Accepts no TCP connection any more. The socket stays, so that commands learn what goes on.
+    pub(crate) fn refuse_clients(&self) {
+        self.refusing_tcp.cancel();
+    }
+
+    /// Closes every connection after the answer it is giving; what is left after `patience` is
+    /// dropped.
+    pub(crate) async fn close(self, patience: Duration) {
+        self.refusing_tcp.cancel();
+        self.refusing_socket.cancel();
+        self.closing.cancel();
+        self.tasks.close();
+        if timeout(patience, self.tasks.wait()).await.is_err() {
+            tracing::info!("connections that were not done in time are dropped");
+        }
+        self.aborting.cancel();
+        self.tasks.wait().await;
         drop(self.socket_file);
-        outcome.map(|_| ())
     }
 }
 
@@ -102,6 +163,24 @@ fn bind_socket(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
+/// Raises the number of files this process may open as far as it may, and returns how many of
+/// them one listener may use: the other listener, upstreams and the log need some as well.
+fn connections_that_fit() -> usize {
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let raised = rustix::process::Rlimit {
+            current: limit.maximum,
+            ..limit
+        };
+        match setrlimit(Resource::Nofile, raised) {
+            Ok(()) => limit = raised,
+            Err(error) => tracing::debug!(%error, "the number of open files stays limited"),
+        }
+    }
+    let files = limit.current.and_then(|files| usize::try_from(files).ok());
+    files.map_or(usize::MAX, |files| (files / 2).max(1))
+}
+
 // === impl SocketFile ===
 
 impl Drop for SocketFile {
@@ -111,24 +190,37 @@ impl Drop for SocketFile {
     }
 }
 
-// === impl OwnerOnly ===
+// === impl Accept ===
 
-impl Listener for OwnerOnly {
-    type Io = UnixStream;
-    type Addr = UnixAddress;
+impl Accept for TcpListener {
+    type Stream = TcpStream;
 
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            let (stream, address) = Listener::accept(&mut self.0).await;
-            match stream.peer_cred() {
-                Ok(peer) if peer.uid() == geteuid().as_raw() => return (stream, address),
-                Ok(peer) => tracing::warn!(uid = peer.uid(), "foreign user refused on the socket"),
-                Err(error) => tracing::warn!(%error, "peer of the socket unknown, refused"),
-            }
+    const NAME: &'static str = "tcp";
+
+    async fn accept(&self) -> io::Result<Option<(TcpStream, Transport)>> {
+        let (stream, peer) = Self::accept(self).await?;
+        // Small messages both ways: waiting to fill a packet would only add delay.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY not set");
         }
+        Ok(Some((stream, Transport::Tcp(peer.ip()))))
     }
+}
 
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        self.0.local_addr()
+impl Accept for OwnerOnly {
+    type Stream = UnixStream;
+
+    const NAME: &'static str = "socket";
+
+    async fn accept(&self) -> io::Result<Option<(UnixStream, Transport)>> {
+        let (stream, _) = self.0.accept().await?;
+        match stream.peer_cred() {
+            Ok(peer) if peer.uid() == geteuid().as_raw() => {
+                return Ok(Some((stream, Transport::Socket)));
+            }
+            Ok(peer) => tracing::warn!(uid = peer.uid(), "foreign user refused on the socket"),
+            Err(error) => tracing::warn!(%error, "peer of the socket unknown, refused"),
+        }
+        Ok(None)
     }
 }

@@ -1,9 +1,13 @@
 //! Everything that arrives by HTTP: who may come in, where it goes, and on what it listens.
 
 mod auth;
+mod connections;
 mod guard;
 mod listen;
 mod router;
+mod seldom;
+mod serve;
+mod wire;
 
 pub use auth::ApiKeyError;
 pub(crate) use auth::{ApiKey, Principal};

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Path, Request};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::{Path, Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use config::{Document, Settings};
 use tokio_util::sync::CancellationToken;
 
 use super::auth::{self, ApiKey};
 use super::guard::{self, Guard};
+use super::serve::Transport;
 use crate::config_editor::ConfigEditor;
 use crate::door::Doors;
 use crate::engine::Engine;
@@ -26,7 +28,7 @@ pub(crate) struct AppState {
     /// The address in use.
     pub listen: SocketAddr,
     pub started: Instant,
-    /// Fires when the daemon stops: streams that nobody ends would keep it from doing so.
+    /// Streams of events end when this fires.
     pub stopping: CancellationToken,
     pub config_editor: ConfigEditor,
 }
@@ -46,6 +48,9 @@ impl AppState {
 pub(crate) struct Routes {
     pub router: Router,
     pub doors: Arc<Doors>,
+    /// No request is begun once this has fired.
+    pub draining: CancellationToken,
+    /// Streams of events end when this fires.
     pub stopping: CancellationToken,
 }
 
@@ -57,7 +62,8 @@ pub(crate) fn router(
     config_editor: ConfigEditor,
 ) -> Routes {
     let guard = Guard::new(listen);
-    let doors = Doors::new(Arc::clone(&engine));
+    let draining = CancellationToken::new();
+    let doors = Doors::new(Arc::clone(&engine), draining.clone());
     let state = AppState {
         engine,
         api_key: Arc::new(api_key),
@@ -71,23 +77,39 @@ pub(crate) fn router(
         .layer(with_key.clone())
         .layer(from_fn(rest::with_request_id));
     let events = rest::events().layer(with_key);
+    let readiness = Router::new()
+        // Ready: it takes calls, whatever its upstreams are doing.
+        .route("/readyz", get(|| async { "ready\n" }))
+        .merge(rest)
+        .merge(events)
+        .layer(from_fn_with_state(draining.clone(), refuse_when_stopping));
     let stopping = state.stopping.clone();
     let mcp_auth = from_fn_with_state(state.clone(), auth::require_key_if_configured);
     let router = Router::new()
-        // Alive: the process answers. Ready: it takes calls, whatever its upstreams are doing.
+        // Alive: the process answers.
         .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(|| async { "ready\n" }))
         .merge(mcp_routes(&doors).layer(mcp_auth))
-        .merge(rest)
-        .merge(events)
+        .merge(readiness)
         .fallback(rest::no_such_route)
         .layer(from_fn_with_state(guard, guard::check))
         .with_state(state);
     Routes {
         router,
         doors,
+        draining,
         stopping,
     }
+}
+
+async fn refuse_when_stopping(
+    State(draining): State<CancellationToken>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if draining.is_cancelled() {
+        return ApiError::stopping().into_response();
+    }
+    next.run(request).await
 }
 
 fn mcp_routes(doors: &Arc<Doors>) -> Router<AppState> {
@@ -111,5 +133,5 @@ pub fn local_router(engine: Arc<Engine>, settings: Settings) -> Router {
     let listen = engine.config().listen;
     let editor = ConfigEditor::creating(settings);
     let Routes { router, .. } = router(engine, ApiKey::none(), listen, editor);
-    router.layer(axum::extract::Extension(auth::Transport::Socket))
+    router.layer(axum::extract::Extension(Transport::Socket))
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{OriginalUri, Request};
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use policy::{Code, Refusal};
@@ -10,6 +10,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use ulid::Ulid;
 use utoipa::ToSchema;
+
+/// When a daemon that is stopping may be back, in seconds.
+const RETRY_WHEN_STOPPED: u64 = 5;
 
 tokio::task_local! {
     static REQUEST_ID: String;
@@ -28,6 +31,8 @@ pub(crate) struct ApiError {
     hint: Option<String>,
     /// Boxed because it is rare and large, and errors are returned through every handler.
     details: Option<Box<Map<String, Value>>>,
+    /// Seconds.
+    retry_after: Option<u64>,
 }
 
 pub(crate) type ApiResult<T> = Result<Data<T>, ApiError>;
@@ -118,7 +123,26 @@ impl ApiError {
             message: message.into(),
             hint: None,
             details: None,
+            retry_after: None,
         }
+    }
+
+    /// The daemon is on its way out, and takes nothing new.
+    pub(crate) fn stopping() -> Self {
+        let error = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "STOPPING",
+            "mcpproxy is stopping and takes no new requests",
+        );
+        error
+            .retry_after(RETRY_WHEN_STOPPED)
+            .hint("try again when it is back")
+    }
+
+    #[must_use]
+    pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -158,7 +182,9 @@ impl From<Refusal> for ApiError {
             | Code::InvalidToolName
             | Code::InvalidArgs => StatusCode::BAD_REQUEST,
             Code::UnknownServer | Code::UnknownTool => StatusCode::NOT_FOUND,
-            Code::ServerUnavailable | Code::ActivityUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Code::ServerUnavailable | Code::ActivityUnavailable | Code::Interrupted => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
             Code::UpstreamError => StatusCode::BAD_GATEWAY,
         };
@@ -181,6 +207,11 @@ impl IntoResponse for ApiError {
             },
             request_id: request_id(),
         };
-        (self.status, Json(body)).into_response()
+        let mut response = (self.status, Json(body)).into_response();
+        if let Some(seconds) = self.retry_after {
+            let seconds = HeaderValue::from(seconds);
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
+        response
     }
 }

@@ -58,8 +58,19 @@ pub enum RequestError {
     Rpc(ErrorObject),
     #[error("no answer within {after:?}")]
     Timeout { after: Duration },
+    /// The connection ended while the server may have been at work on the request.
     #[error("the connection is closed")]
     Closed(#[source] Arc<CloseReason>),
+    /// The connection was gone before the request was sent.
+    #[error("the request was not sent: the connection is closed")]
+    NotSent(#[source] Arc<CloseReason>),
+    /// The server says that it does not know the session, so it should not have carried out the
+    /// request; but it may have, and the request must not be carried out twice.
+    #[error(
+        "the server answered that it does not know the session; the request was not sent again \
+         because it may have been carried out"
+    )]
+    NotRepeated,
     #[error("the answer of {bytes} bytes or more is over the limit")]
     TooLarge { bytes: u64 },
     #[error(transparent)]
@@ -122,6 +133,11 @@ pub enum CloseReason {
     /// The peer writes plenty, none of it MCP.
     #[error("the server's output is not MCP{}", printed(.output))]
     NotMcp { output: String },
+    #[error("the server sent a message of more than {limit} bytes")]
+    Oversized { limit: usize },
+    /// What the owner of the connection found out.
+    #[error("{0}")]
+    Owner(Box<str>),
     #[error("reading from the server failed")]
     Read(#[source] io::Error),
     #[error("writing to the server failed")]
@@ -161,7 +177,7 @@ impl RequestError {
     pub fn http_status(&self) -> Option<StatusCode> {
         match self {
             Self::Http(failure) => Some(failure.status),
-            Self::Closed(reason) => match &**reason {
+            Self::Closed(reason) | Self::NotSent(reason) => match &**reason {
                 CloseReason::SessionLost(source) => source.http_status(),
                 _ => None,
             },

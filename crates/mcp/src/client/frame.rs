@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::salvage::answered_call;
+use crate::salvage::answered_call;
 use crate::{Message, ParseError};
 
 /// A message that could not be read.

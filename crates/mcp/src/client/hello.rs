@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::Era;
+use super::{Era, ListingBudget};
 use crate::id::encode_string;
 use crate::message::{empty_object, encode_call};
 use crate::{ProtocolVersion, RequestId};
@@ -27,6 +27,8 @@ pub struct Hello {
     pub era: Option<Era>,
     /// How long the server may take to answer that question before `initialize` is tried as well.
     pub probe_timeout: Duration,
+    /// What a listing may take that is made on behalf of a call.
+    pub listing: ListingBudget,
 }
 
 impl Hello {
@@ -40,6 +42,7 @@ impl Hello {
             protocol: ProtocolVersion::LATEST_LEGACY,
             era: Some(Era::Legacy),
             probe_timeout: PROBE_TIMEOUT,
+            listing: ListingBudget::default(),
         }
     }
 

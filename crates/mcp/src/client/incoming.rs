@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Handshake;
@@ -33,6 +36,9 @@ pub(super) struct Incoming {
     pub(super) subscriptions: Subscriptions,
     /// Fires when the last client is dropped.
     gone: CancellationToken,
+    begun: Instant,
+    /// When the server was last heard of, in milliseconds since `begun`.
+    heard: AtomicU64,
 }
 
 #[derive(Deserialize)]
@@ -50,7 +56,20 @@ impl Incoming {
             answering: Mutex::default(),
             subscriptions: Subscriptions::default(),
             gone,
+            begun: Instant::now(),
+            heard: AtomicU64::new(0),
         }
+    }
+
+    /// Notes that something came from the server.
+    pub(super) fn hear(&self) {
+        let since = self.begun.elapsed().as_millis();
+        self.heard
+            .fetch_max(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(super) fn last_heard(&self) -> Instant {
+        self.begun + Duration::from_millis(self.heard.load(Ordering::Relaxed))
     }
 
     pub(super) fn gone(&self) -> &CancellationToken {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::Handshake;
-use super::RequestError;
 use super::events::Origin;
 use super::greeted::{Duplex, Greeted};
 use super::http::{Http, TwoEndpoints};
 use super::in_flight::Cancel;
 use super::link::Link;
 use super::pending::{Answer, Closed};
+use super::{CloseReason, RequestError};
 
 pub(super) enum Legacy {
     Stdio(Greeted<Link>),
@@ -34,11 +34,17 @@ impl Legacy {
         }
     }
 
-    pub(super) async fn request(&self, id: u64, message: Vec<u8>, origin: Origin) -> Answer {
+    pub(super) async fn request(
+        &self,
+        id: u64,
+        message: Vec<u8>,
+        origin: Origin,
+        repeatable: bool,
+    ) -> Answer {
         match self {
             Self::Stdio(stdio) => stdio.link.call(id, message).await,
             // Boxed, so that a call over pipes does not carry the much larger state of these.
-            Self::Http(http) => Box::pin(http.request(id, message, origin)).await,
+            Self::Http(http) => Box::pin(http.request(id, message, origin, repeatable)).await,
             Self::Sse(sse) => Box::pin(sse.link.call(id, message)).await,
         }
     }
@@ -56,6 +62,14 @@ impl Legacy {
             Self::Stdio(stdio) => stdio.link.closed(),
             Self::Http(http) => http.closed(),
             Self::Sse(sse) => sse.link.closed(),
+        }
+    }
+
+    pub(super) fn abandon(&self, reason: CloseReason) {
+        match self {
+            Self::Stdio(stdio) => stdio.link.abandon(reason),
+            Self::Http(http) => http.abandon(reason),
+            Self::Sse(sse) => sse.link.abandon(reason),
         }
     }
 

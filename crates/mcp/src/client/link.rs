@@ -15,7 +15,6 @@ use super::in_flight::{Cancel, cancellation};
 use super::incoming::Incoming;
 use super::pending::{Answer, Closed, Pending};
 use super::preamble::Preamble;
-use super::salvage::answered_call;
 use super::sorter::{Reply, Sorter};
 use super::{CloseReason, RequestError};
 use crate::lines::{Line, LineReader, LineWriter};
@@ -89,7 +88,7 @@ impl Link {
                 },
                 preamble: Preamble::default(),
             };
-            let lines = LineReader::new(reader, line_limit);
+            let lines = LineReader::ending_at_the_limit(reader, line_limit);
             if let Some(reason) = gone.run_until_cancelled(reading.run(lines)).await {
                 pending.close(reason);
             }
@@ -106,6 +105,12 @@ impl Link {
         self.pending.closed()
     }
 
+    /// Fails every call, and says no more to the server.
+    pub(super) fn abandon(&self, reason: CloseReason) {
+        self.pending.close(reason);
+        self.finish.cancel();
+    }
+
     /// Ends the server's input, which is how it is asked to exit. What it still writes is read.
     pub(super) async fn close(&self) {
         self.pending.close(CloseReason::Requested);
@@ -116,17 +121,17 @@ impl Link {
     async fn room(&self) -> Result<mpsc::Permit<'_, Vec<u8>>, RequestError> {
         tokio::select! {
             biased;
-            reason = self.pending.closed().wait() => Err(RequestError::Closed(Arc::clone(reason))),
-            room = self.queue.reserve() => room.map_err(|_| self.gone()),
+            reason = self.pending.closed().wait() => Err(RequestError::NotSent(Arc::clone(reason))),
+            room = self.queue.reserve() => room.map_err(|_| RequestError::NotSent(self.why())),
         }
     }
 
-    /// The error of a call whose connection is gone.
-    fn gone(&self) -> RequestError {
+    /// Why the connection is gone.
+    fn why(&self) -> Arc<CloseReason> {
         match self.pending.closed().get() {
-            Some(reason) => RequestError::Closed(Arc::clone(reason)),
+            Some(reason) => Arc::clone(reason),
             // The tasks were stopped because the last client went away.
-            None => RequestError::Closed(Arc::new(CloseReason::Requested)),
+            None => Arc::new(CloseReason::Requested),
         }
     }
 }
@@ -141,7 +146,9 @@ impl Duplex for Link {
         let room = self.room().await?;
         let waiting = self.pending.register(id)?;
         room.send(message);
-        waiting.await.unwrap_or_else(|_| Err(self.gone()))
+        waiting
+            .await
+            .unwrap_or_else(|_| Err(RequestError::Closed(self.why())))
     }
 
     async fn send(&self, message: Vec<u8>) -> Result<(), RequestError> {
@@ -205,12 +212,13 @@ impl Reader {
     async fn run<R: AsyncRead + Unpin>(&mut self, mut lines: LineReader<R>) -> CloseReason {
         loop {
             match lines.next().await {
-                Ok(Some(line)) => {
-                    let bearable = match line {
-                        Line::Text(text) => self.text(text),
-                        Line::Oversized { bytes, head, tail } => self.oversized(bytes, head, tail),
-                    };
-                    if !bearable {
+                Ok(Some(Line::Oversized { .. })) => {
+                    let limit = lines.limit();
+                    return CloseReason::Oversized { limit };
+                }
+                Ok(Some(Line::Text(text))) => {
+                    self.sorter.incoming.hear();
+                    if !self.text(text) {
                         return CloseReason::NotMcp {
                             output: self.preamble.take_output(),
                         };
@@ -232,17 +240,6 @@ impl Reader {
             return self.preamble.skip(text);
         }
         self.preamble.end();
-        true
-    }
-
-    /// Fails the call whose answer is too long to be taken. Whether it makes sense to read on.
-    fn oversized(&mut self, bytes: u64, head: &[u8], tail: &[u8]) -> bool {
-        let Some(id) = answered_call(head, tail) else {
-            return self.preamble.skip_long(head, bytes);
-        };
-        self.sorter
-            .pending
-            .settle(id, Err(RequestError::TooLarge { bytes }));
         true
     }
 }

@@ -17,11 +17,11 @@ mod in_flight;
 mod incoming;
 mod legacy;
 mod link;
+mod listing;
 mod modern;
 mod pending;
 mod preamble;
 mod progress;
-mod salvage;
 mod sorter;
 mod subscriptions;
 
@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use self::era::Era;
@@ -41,6 +42,8 @@ pub use self::events::{CallId, Events, Origin};
 pub use self::handshake::{Handshake, ServerInfo};
 pub use self::hello::Hello;
 pub use self::http::{HttpEndpoint, HttpTransport, same_origin_redirects};
+pub use self::listing::{Listing, ListingBudget, ListingOverrun};
+pub use self::modern::ToolHeaders;
 pub use self::progress::ProgressReceiver;
 
 use self::connect::Found;
@@ -67,6 +70,10 @@ pub struct RequestOptions {
     /// What the client can do on whose behalf this is asked. A modern server is told with each
     /// request; without it, it is told what [`Hello`] says.
     pub capabilities: Option<Box<RawValue>>,
+    /// Whether a `tools/call` may be sent a second time where the server says that it did not look
+    /// at the first. A server can be wrong about that, so only a call without effects may be.
+    /// Requests of other methods always may.
+    pub repeatable: bool,
 }
 
 struct Inner {
@@ -177,7 +184,8 @@ impl Client {
                     raw_bytes(params.as_deref()),
                 );
                 let origin = options.call.map_or(Origin::Connection, Origin::Call);
-                let answering = legacy.request(id, message, origin);
+                let repeatable = options.repeatable || method != "tools/call";
+                let answering = legacy.request(id, message, origin, repeatable);
                 answered(legacy, id, Deadline::after(options.timeout), answering).await
             }
             // Boxed, so that other calls do not carry the much larger state of this one.
@@ -207,6 +215,11 @@ impl Client {
         self.inner.incoming.progress.listen(capacity)
     }
 
+    /// When the server was last heard of: any bytes from it count.
+    pub fn last_heard(&self) -> Instant {
+        self.inner.incoming.last_heard()
+    }
+
     /// Waits until the connection is gone for good.
     pub async fn closed(&self) -> Arc<CloseReason> {
         let closed = match &self.inner.transport {
@@ -223,6 +236,15 @@ impl Client {
             Transport::Modern(modern) => modern.closed(),
         };
         closed.get().is_some()
+    }
+
+    /// Ends the connection at once and without a word to the server, for a reason that its owner
+    /// found out. Requests that still wait fail.
+    pub fn abandon(&self, reason: CloseReason) {
+        match &self.inner.transport {
+            Transport::Legacy(legacy) => legacy.abandon(reason),
+            Transport::Modern(modern) => modern.abandon(reason),
+        }
     }
 
     /// Ends the connection. Requests that still wait fail.

@@ -34,7 +34,7 @@ impl Pending {
         // Looked at under the lock, which `close` takes after it has set the reason: a call is
         // either refused here or failed there, never forgotten.
         if let Some(reason) = self.closed.get() {
-            return Err(RequestError::Closed(Arc::clone(reason)));
+            return Err(RequestError::NotSent(Arc::clone(reason)));
         }
         let (sender, receiver) = oneshot::channel();
         calls.insert(id, sender);
@@ -108,7 +108,7 @@ mod tests {
         assert!(waiting.await.is_err());
         assert!(matches!(
             pending.register(2),
-            Err(RequestError::Closed(reason)) if matches!(*reason, CloseReason::Requested)
+            Err(RequestError::NotSent(reason)) if matches!(*reason, CloseReason::Requested)
         ));
     }
 }

@@ -19,11 +19,7 @@ pub(super) struct Preamble {
 impl Preamble {
     /// Passes over a line that is no message. Whether there is patience left for more.
     pub(super) fn skip(&mut self, line: &[u8]) -> bool {
-        self.skip_long(line, line.len() as u64)
-    }
-
-    /// Like [`skip`](Self::skip), for a line of which only the beginning is at hand.
-    pub(super) fn skip_long(&mut self, line: &[u8], bytes: u64) -> bool {
+        let bytes = line.len() as u64;
         tracing::debug!(bytes, "a line that is not a message was skipped");
         if self.over {
             return true;

@@ -4,8 +4,12 @@
 mod header_value;
 mod parameters;
 
+use http::{HeaderMap, HeaderValue};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use crate::members::Members;
+use crate::{ProtocolVersion, Request};
 
 pub use header_value::{BadEncoding, decode_header_value, encode_header_value};
 pub use parameters::{InvalidAnnotation, ParameterHeaders, ParameterMismatch};
@@ -74,4 +78,52 @@ pub fn name_of(method: &str, params: Option<&RawValue>) -> Option<String> {
         _ => names.task_id,
     };
     serde_json::from_str(raw?.get()).ok()
+}
+
+/// Whether a request is of this era. The methods that only this era has count without a version:
+/// their sender has to be told what is missing.
+pub fn is_modern(request: &Request) -> bool {
+    matches!(request.method.as_str(), methods::DISCOVER | methods::LISTEN)
+        || named_version(request.params.as_deref()).is_some()
+}
+
+/// The version that params name in their `_meta`, as it is written there. Params of the legacy era
+/// never name one.
+pub fn named_version(params: Option<&RawValue>) -> Option<Box<RawValue>> {
+    let params = params?;
+    // Nearly all params of the legacy era end their way here, unparsed.
+    memchr::memmem::find(params.get().as_bytes(), meta::PROTOCOL_VERSION.as_bytes())?;
+    let params = Members::parse(params).ok()?;
+    let meta = Members::parse(params.get("_meta")?).ok()?;
+    meta.get(meta::PROTOCOL_VERSION).map(ToOwned::to_owned)
+}
+
+/// The headers of a message over HTTP that repeat what its body says: version, method and name.
+/// A body that names no version is of the newest.
+pub fn standard_headers(method: &str, params: Option<&RawValue>) -> HeaderMap {
+    let version = named_version(params);
+    let version = version.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    let name = name_of(method, params);
+    let texts = [
+        (
+            headers::PROTOCOL_VERSION,
+            Some(
+                version
+                    .as_deref()
+                    .unwrap_or(ProtocolVersion::MODERN.as_str()),
+            ),
+        ),
+        (headers::METHOD, Some(method)),
+        (headers::NAME, name.as_deref()),
+    ];
+    let mut map = HeaderMap::with_capacity(texts.len());
+    for (header, text) in texts {
+        // What is encoded always makes a header.
+        if let Some(text) = text
+            && let Ok(value) = HeaderValue::from_str(&encode_header_value(text))
+        {
+            map.insert(header, value);
+        }
+    }
+    map
 }

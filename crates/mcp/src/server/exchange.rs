@@ -48,6 +48,16 @@ pub(super) enum NotBegun {
     TooMany(usize),
 }
 
+/// Ids of questions begin at random: a client that outlives a session, such as one behind a relay,
+/// must not answer a question of the next session with what it meant for the last one.
+fn first_question() -> u64 {
+    let mut bytes = [0; 8];
+    // Without randomness the count begins at zero, as if this were the first session.
+    let _ = getrandom::fill(&mut bytes[..6]);
+    // Six bytes, so that every peer can hold the id as a number exactly.
+    u64::from_le_bytes(bytes)
+}
+
 // === impl Exchange ===
 
 impl Exchange {
@@ -55,7 +65,10 @@ impl Exchange {
         Arc::new(Self {
             calls: Mutex::default(),
             max_calls,
-            questions: Mutex::default(),
+            questions: Mutex::new(Questions {
+                last: first_question(),
+                ..Questions::default()
+            }),
             ended: CancellationToken::new(),
         })
     }

@@ -82,6 +82,12 @@ impl EventParser {
         self.ready.pop_front()
     }
 
+    /// The event that is being read, if it is over the limit already.
+    pub fn overflow(&self) -> Option<EventTooLarge> {
+        self.oversized()
+            .then_some(EventTooLarge { bytes: self.size })
+    }
+
     fn oversized(&self) -> bool {
         self.size > self.limit as u64
     }

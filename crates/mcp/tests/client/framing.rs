@@ -109,63 +109,41 @@ async fn a_program_that_ends_at_once_has_its_last_words_quoted() {
 }
 
 #[tokio::test]
-async fn an_answer_over_the_limit_fails_its_call_and_no_other() {
-    deadline(async {
-        let (client, mut peer) = connect(()).await;
-        let calls = async {
-            tokio::join!(
-                client.request("id first", None, options()),
-                client.request("id last", None, options()),
-                client.request("small", None, options())
-            )
-        };
-        let serving = async {
-            let (one, two, three) = (peer.read().await, peer.read().await, peer.read().await);
-            let huge = "x".repeat(2 * LINE_LIMIT);
-            peer.write_line(&format!(
-                r#"{{"jsonrpc":"2.0","id":{},"result":{{"id":{},"text":"{huge}"}}}}"#,
-                one["id"], three["id"]
-            ))
-            .await;
-            peer.write_line(&format!(
-                r#"{{"result":{{"id":{},"text":"{huge}"}},"jsonrpc":"2.0","id":{}}}"#,
-                three["id"], two["id"]
-            ))
-            .await;
-            peer.write(&response(&three["id"], &json!("fits"))).await;
-        };
-        let ((one, two, three), ()) = tokio::join!(calls, serving);
-        for outcome in [one, two] {
-            assert!(
-                matches!(outcome, Err(RequestError::TooLarge { bytes }) if bytes > 128 * 1024),
-                "{outcome:?}"
-            );
-        }
-        assert_eq!(three.unwrap().get(), "\"fits\"");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn an_answer_barely_over_the_limit_fails_its_call_too() {
-    deadline(async {
-        let (client, mut peer) = connect(()).await;
-        for excess in 1..20 {
-            let serving = async {
-                let call = peer.read().await;
-                let end = format!("\"}},\"jsonrpc\":\"2.0\",\"id\":{}}}", call["id"]);
-                let begin = "{\"result\":{\"text\":\"";
-                let fill = "x".repeat(LINE_LIMIT + excess - begin.len() - end.len());
-                peer.write_line(&format!("{begin}{fill}{end}")).await;
+async fn a_line_over_the_limit_ends_the_connection_with_or_without_an_end() {
+    for end in ["", "\n"] {
+        deadline(async {
+            let (client, mut peer) = connect(()).await;
+            let calls = async {
+                tokio::join!(
+                    client.request("one", None, options()),
+                    client.request("other", None, options())
+                )
             };
-            let (outcome, ()) = tokio::join!(client.request("call", None, options()), serving);
-            assert!(
-                matches!(outcome, Err(RequestError::TooLarge { .. })),
-                "{outcome:?}"
-            );
-        }
-    })
-    .await;
+            let serving = async {
+                let (one, _) = (peer.read().await, peer.read().await);
+                let huge = "x".repeat(LINE_LIMIT);
+                peer.write_text(&format!(
+                    r#"{{"jsonrpc":"2.0","id":{},"result":"{huge}"}}{end}"#,
+                    one["id"]
+                ))
+                .await;
+            };
+            let ((one, other), ()) = tokio::join!(calls, serving);
+            for outcome in [one, other] {
+                let Err(RequestError::Closed(reason)) = outcome else {
+                    panic!("{outcome:?}");
+                };
+                assert!(
+                    matches!(*reason, CloseReason::Oversized { limit: LINE_LIMIT }),
+                    "{reason:?}"
+                );
+            }
+            // What comes later is not sent at all.
+            let late = client.request("late", None, options()).await;
+            assert!(matches!(late, Err(RequestError::NotSent(_))), "{late:?}");
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

@@ -159,7 +159,7 @@ async fn answers_over_the_limit_are_refused_in_either_form() {
         for method in ["stream", "body"] {
             let outcome = client.request(method, None, options()).await;
             assert!(
-                matches!(outcome, Err(RequestError::TooLarge { bytes }) if bytes > 10_000),
+                matches!(outcome, Err(RequestError::TooLarge { bytes }) if bytes > 5_000),
                 "{method}: {outcome:?}"
             );
         }

@@ -235,17 +235,27 @@ async fn a_call_whose_headers_were_not_known_is_sent_again_with_them() {
         .await;
         let client = server.connect_modern(()).await;
         let call = || Some(raw(r#"{"name":"deploy","arguments":{"region":"eu"}}"#));
-        let result = client
-            .request("tools/call", call(), options())
-            .await
-            .unwrap();
+        let read = || RequestOptions {
+            repeatable: true,
+            ..options()
+        };
+        let result = client.request("tools/call", call(), read()).await.unwrap();
         assert_eq!(result.get(), "\"done\"");
         assert_eq!(server.count(|seen| seen.is("tools/call")), 2);
         // A mismatch that a list of tools does not explain stays one.
-        let call = Some(raw(r#"{"name":"plain"}"#));
-        let outcome = client.request("tools/call", call, options()).await;
+        let plain = Some(raw(r#"{"name":"plain"}"#));
+        let outcome = client.request("tools/call", plain, read()).await;
         assert!(matches!(outcome, Err(RequestError::Rpc(error)) if error.code == -32020));
         assert_eq!(server.count(|seen| seen.is("tools/call")), 4);
+        // One that may have had an effect is not sent again, but the next one has the headers.
+        let client = server.connect_modern(()).await;
+        let outcome = client.request("tools/call", call(), options()).await;
+        assert!(matches!(outcome, Err(RequestError::Rpc(error)) if error.code == -32020));
+        assert_eq!(server.count(|seen| seen.is("tools/call")), 5);
+        client
+            .request("tools/call", call(), options())
+            .await
+            .unwrap();
     })
     .await;
 }

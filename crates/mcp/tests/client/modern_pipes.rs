@@ -61,7 +61,7 @@ async fn closing_ends_the_servers_input() {
         client.close().await;
         assert!(peer.try_read().await.is_none());
         let outcome = client.request("tools/list", None, options()).await;
-        assert!(matches!(outcome, Err(RequestError::Closed(_))));
+        assert!(matches!(outcome, Err(RequestError::NotSent(_))));
     })
     .await;
 }

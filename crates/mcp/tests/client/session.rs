@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use mcp::client::{CloseReason, RequestError};
+use mcp::client::{CloseReason, RequestError, RequestOptions};
 use reqwest::Method;
 use serde_json::json;
 
@@ -109,6 +109,31 @@ async fn a_call_is_retried_no_more_than_once() {
             Some(StatusCode::NOT_FOUND)
         );
         assert_eq!(server.count(|seen| seen.is("call")), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_that_may_have_had_an_effect_is_not_sent_twice() {
+    deadline(async {
+        let forgetful = Forgetful::default();
+        let script = forgetful.clone();
+        let server = Server::start(move |seen| script.answer(seen, not_found)).await;
+        let client = server.connect(()).await;
+        forgetful.forget();
+        let write = client.request("tools/call", None, options()).await;
+        assert!(matches!(write, Err(RequestError::NotRepeated)), "{write:?}");
+        assert_eq!(server.count(|seen| seen.is("tools/call")), 1);
+        // The session is a new one all the same.
+        client.request("tools/call", None, options()).await.unwrap();
+        forgetful.forget();
+        let read = RequestOptions {
+            repeatable: true,
+            ..options()
+        };
+        client.request("tools/call", None, read).await.unwrap();
+        assert_eq!(server.count(|seen| seen.is("initialize")), 3);
+        assert_eq!(server.count(|seen| seen.is("tools/call")), 4);
     })
     .await;
 }

@@ -259,7 +259,7 @@ async fn the_end_of_the_server_fails_every_call() {
         ));
         assert!(matches!(*client.closed().await, CloseReason::Ended { .. }));
         let later = client.request("call", None, options()).await;
-        assert!(matches!(later, Err(RequestError::Closed(_))));
+        assert!(matches!(later, Err(RequestError::NotSent(_))));
         assert!(client.notify("notifications/x", None).await.is_err());
     })
     .await;

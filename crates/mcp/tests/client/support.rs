@@ -204,8 +204,13 @@ impl Peer {
     }
 
     pub(crate) async fn write_line(&mut self, line: &str) {
-        self.writer.write_all(line.as_bytes()).await.unwrap();
-        self.writer.write_all(b"\n").await.unwrap();
+        self.write_text(line).await;
+        self.write_text("\n").await;
+    }
+
+    /// Writes text that is not or not yet a line.
+    pub(crate) async fn write_text(&mut self, text: &str) {
+        self.writer.write_all(text.as_bytes()).await.unwrap();
     }
 }
 

@@ -254,7 +254,7 @@ async fn the_end_of_the_stream_is_the_end_of_the_connection() {
         );
         assert!(matches!(*client.closed().await, CloseReason::Ended { .. }));
         let later = client.notify("notifications/x", None).await;
-        assert!(matches!(later, Err(RequestError::Closed(_))));
+        assert!(matches!(later, Err(RequestError::NotSent(_))));
     })
     .await;
 }

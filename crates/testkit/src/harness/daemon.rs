@@ -183,8 +183,13 @@ impl TestDaemon {
     }
 
     /// Asks the daemon to stop and waits for it.
-    pub async fn stop(mut self) -> (Home, ExitStatus) {
+    pub async fn stop(self) -> (Home, ExitStatus) {
         process::terminate(self.pid());
+        self.ended().await
+    }
+
+    /// Waits for a daemon that was asked to stop.
+    pub async fn ended(mut self) -> (Home, ExitStatus) {
         let status = tokio::time::timeout(DEADLINE, self.child.wait())
             .await
             .expect("the daemon stops in time")

@@ -22,7 +22,7 @@ use self::lists::{Item, gather};
 use self::names::{renamed, resolve, with_name};
 use self::owners::Owners;
 use super::clients::Clients;
-use super::passage::{Answer, call_tool, forward, raw, to_error};
+use super::passage::{Answer, call_tool, forward, raw, to_error, until_interrupted};
 use super::server::{
     Named, Resource, connected, empty_object, let_go, log_level, parameter_headers, parse,
 };
@@ -372,7 +372,7 @@ impl Service for DirectDoor {
 
     async fn request(&self, request: Request, context: RequestContext) -> Answer {
         // Boxed: the transports move it about, each move a copy of all that it may come to hold.
-        Box::pin(self.answer(request, context)).await
+        until_interrupted(&self.engine, Box::pin(self.answer(request, context))).await
     }
 
     /// Nobody knows whom a notification is for, so everybody gets it.

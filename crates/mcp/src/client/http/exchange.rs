@@ -60,7 +60,7 @@ impl Exchange<'_> {
     /// Reads the stream to the answer. A server may end a stream before that and have the rest
     /// fetched later, so that no connection has to stay open for as long as a call takes.
     async fn streamed(&self, response: Response) -> Answer {
-        let mut stream = EventStream::new(response, self.wire.body_limit);
+        let mut stream = EventStream::new(self.wire, response);
         let mut position = Position::default();
         loop {
             if let Some(answer) = self.read(&mut stream, &mut position).await {
@@ -113,7 +113,7 @@ impl Exchange<'_> {
             };
             let status = response.status();
             if status.is_success() {
-                return Ok(EventStream::new(response, self.wire.body_limit));
+                return Ok(EventStream::new(self.wire, response));
             }
             if status.is_server_error() {
                 continue;

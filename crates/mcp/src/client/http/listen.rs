@@ -107,7 +107,7 @@ async fn read(
     response: Response,
     position: &mut Position,
 ) -> Heard {
-    let mut stream = EventStream::new(response, http.wire.body_limit);
+    let mut stream = EventStream::new(&http.wire, response);
     let mut heard = Heard::Nothing;
     loop {
         match stream.next().await {
@@ -120,7 +120,11 @@ async fn read(
             }
             Ok(None) => return heard,
             Err(RequestError::TooLarge { bytes }) => {
-                tracing::warn!(bytes, "an event over the limit was skipped");
+                tracing::warn!(
+                    bytes,
+                    "the stream of server messages ended with an event over the limit"
+                );
+                return Heard::Nothing;
             }
             Err(error) => {
                 tracing::debug!(?error, "the stream of server messages broke");

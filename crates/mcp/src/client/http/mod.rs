@@ -85,9 +85,10 @@ impl Http {
         id: u64,
         message: Vec<u8>,
         origin: Origin,
+        repeatable: bool,
     ) -> Answer {
         self.while_open(async {
-            let (session, response) = self.post(message.into()).await?;
+            let (session, response) = self.post(message.into(), repeatable).await?;
             let exchange = Exchange {
                 wire: &self.wire,
                 session: Some(&session.headers),
@@ -101,10 +102,15 @@ impl Http {
 
     pub(super) async fn notify(self: &Arc<Self>, message: Vec<u8>) -> Result<(), RequestError> {
         self.while_open(async {
-            let (_, response) = self.post(message.into()).await?;
+            let (_, response) = self.post(message.into(), true).await?;
             self.wire.accepted(response).await
         })
         .await
+    }
+
+    /// Fails every request, and says no more to the server.
+    pub(super) fn abandon(&self, reason: CloseReason) {
+        let _ = self.closed.set(Arc::new(reason));
     }
 
     /// Tells the server that the session is over.
@@ -128,18 +134,15 @@ impl Http {
         &self,
         work: impl Future<Output = Result<T, RequestError>>,
     ) -> Result<T, RequestError> {
-        tokio::select! {
-            biased;
-            reason = self.closed.wait() => Err(RequestError::Closed(Arc::clone(reason))),
-            outcome = work => outcome,
-        }
+        while_open(&self.closed, work).await
     }
 
-    /// Posts a message in the current session. A server that does not know the session has not
-    /// looked at the message, so it is sent once more in a new one.
+    /// Posts a message in the current session. A server that does not know the session should not
+    /// have looked at the message, so one that is repeatable is sent once more in a new session.
     async fn post(
         self: &Arc<Self>,
         message: Bytes,
+        repeatable: bool,
     ) -> Result<(Arc<Session>, Response), RequestError> {
         let session = self.current();
         let response = self.wire.post(&session.headers, message.clone()).await?;
@@ -151,6 +154,9 @@ impl Http {
             return Err(RequestError::Http(Box::new(failure)));
         }
         let session = self.recover(&session).await?;
+        if !repeatable {
+            return Err(RequestError::NotRepeated);
+        }
         let response = self.wire.post(&session.headers, message).await?;
         if response.status().is_success() {
             return Ok((session, response));
@@ -208,6 +214,21 @@ impl Http {
         let reason = Arc::new(reason);
         let _ = self.closed.set(Arc::clone(&reason));
         self.closed.get().map_or(reason, Arc::clone)
+    }
+}
+
+/// Runs `work` until the connection is closed.
+pub(super) async fn while_open<T>(
+    closed: &Closed,
+    work: impl Future<Output = Result<T, RequestError>>,
+) -> Result<T, RequestError> {
+    if let Some(reason) = closed.get() {
+        return Err(RequestError::NotSent(Arc::clone(reason)));
+    }
+    tokio::select! {
+        biased;
+        reason = closed.wait() => Err(RequestError::Closed(Arc::clone(reason))),
+        outcome = work => outcome,
     }
 }
 

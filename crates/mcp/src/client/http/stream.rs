@@ -1,9 +1,11 @@
 //! A stream of events in an HTTP response, and the place in it to resume from.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Response;
 
+use super::wire::Wire;
 use crate::client::RequestError;
 use crate::sse::{Event, EventParser};
 
@@ -23,6 +25,7 @@ const LATE_END: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct EventStream {
+    wire: Arc<Wire>,
     response: Response,
     parser: EventParser,
 }
@@ -36,21 +39,30 @@ pub(super) struct Position {
 }
 
 impl EventStream {
-    pub(super) fn new(response: Response, event_limit: usize) -> Self {
+    pub(super) fn new(wire: &Arc<Wire>, response: Response) -> Self {
         Self {
+            wire: Arc::clone(wire),
             response,
-            parser: EventParser::new(event_limit),
+            parser: EventParser::new(wire.body_limit),
         }
     }
 
-    /// The next event, or `None` at the end of the stream.
+    /// The next event, or `None` at the end of the stream. After one that is over the limit there
+    /// is none.
     pub(super) async fn next(&mut self) -> Result<Option<Event>, RequestError> {
         loop {
             if let Some(event) = self.parser.next_event() {
                 return Ok(Some(event?));
             }
+            // Its end may never come.
+            if let Some(too_large) = self.parser.overflow() {
+                return Err(too_large.into());
+            }
             match self.response.chunk().await? {
-                Some(chunk) => self.parser.push(&chunk),
+                Some(chunk) => {
+                    self.wire.incoming.hear();
+                    self.parser.push(&chunk);
+                }
                 None => return Ok(None),
             }
         }

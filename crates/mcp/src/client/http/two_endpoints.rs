@@ -84,6 +84,10 @@ impl TwoEndpoints {
         self.pending.closed()
     }
 
+    pub(in crate::client) fn abandon(&self, reason: CloseReason) {
+        self.pending.close(reason);
+    }
+
     /// Hangs up, which is all a server of this kind gets to hear.
     pub(in crate::client) fn close(&self) {
         self.pending.close(CloseReason::Requested);
@@ -111,7 +115,7 @@ impl Duplex for TwoEndpoints {
 
     async fn send(&self, message: Vec<u8>) -> Result<(), RequestError> {
         if let Some(reason) = self.closed().get() {
-            return Err(RequestError::Closed(Arc::clone(reason)));
+            return Err(RequestError::NotSent(Arc::clone(reason)));
         }
         self.mailbox.post(message.into()).await
     }
@@ -179,7 +183,7 @@ async fn open(wire: &Arc<Wire>) -> Result<(EventStream, Url), EventStreamError> 
     }
     // A redirect may have led elsewhere, and what the server names is relative to that.
     let base = response.url().clone();
-    let mut stream = EventStream::new(response, wire.body_limit);
+    let mut stream = EventStream::new(wire, response);
     let event = match stream.next().await.map_err(EventStreamError::Open)? {
         None => return Err(EventStreamError::Ended),
         Some(event) if event.event.as_deref() == Some("endpoint") => event,

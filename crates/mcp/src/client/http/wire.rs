@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Method, RequestBuilder, Response, Url};
 
@@ -60,7 +61,7 @@ impl Wire {
         message: Bytes,
     ) -> Result<Response, RequestError> {
         let request = self.prepare(Method::POST, url);
-        send_message(session.add_to(request), message).await
+        self.send(session.add_to(request), message).await
     }
 
     /// Posts a message that stands by itself, with headers of its own.
@@ -70,7 +71,7 @@ impl Wire {
         message: Bytes,
     ) -> Result<Response, RequestError> {
         let request = self.prepare(Method::POST, self.url.clone());
-        send_message(request.headers(headers), message).await
+        self.send(request.headers(headers), message).await
     }
 
     /// Opens a stream of server messages, after the event given if there is one.
@@ -85,12 +86,32 @@ impl Wire {
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok()) {
             request = request.header(LAST_EVENT_ID, id);
         }
-        Ok(request.send().await?)
+        self.answered(request).await
     }
 
     pub(super) async fn delete(&self, session: &SessionHeaders) -> Result<Response, RequestError> {
         let request = self.prepare(Method::DELETE, self.url.clone());
-        Ok(session.add_to(request).send().await?)
+        self.answered(session.add_to(request)).await
+    }
+
+    async fn send(
+        &self,
+        request: RequestBuilder,
+        message: Bytes,
+    ) -> Result<Response, RequestError> {
+        let request = request
+            .header(ACCEPT, "application/json, text/event-stream")
+            .header(CONTENT_TYPE, "application/json")
+            .body(message);
+        self.answered(request).await
+    }
+
+    async fn answered(&self, request: RequestBuilder) -> Result<Response, RequestError> {
+        // Without its type, which is so deep that the compiler gives up where it is used.
+        let sending: BoxFuture<'_, _> = Box::pin(request.send());
+        let response = sending.await?;
+        self.incoming.hear();
+        Ok(response)
     }
 
     fn prepare(&self, method: Method, url: Url) -> RequestBuilder {
@@ -136,6 +157,7 @@ impl Wire {
         }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await? {
+            self.incoming.hear();
             body.extend_from_slice(&chunk);
             if body.len() as u64 > limit {
                 return Err(RequestError::TooLarge {
@@ -167,14 +189,6 @@ impl Wire {
             body: shown,
         }
     }
-}
-
-async fn send_message(request: RequestBuilder, message: Bytes) -> Result<Response, RequestError> {
-    let request = request
-        .header(ACCEPT, "application/json, text/event-stream")
-        .header(CONTENT_TYPE, "application/json")
-        .body(message);
-    Ok(request.send().await?)
 }
 
 fn rpc_error(body: &[u8]) -> Option<ErrorObject> {

@@ -10,14 +10,14 @@ use serde_json::value::RawValue;
 use super::envelope::{Additions, Identity};
 use crate::client::events::Origin;
 use crate::client::greeted::Duplex;
-use crate::client::http::{Exchange, TwoEndpoints, Wire};
+use crate::client::http::{Exchange, TwoEndpoints, Wire, while_open};
 use crate::client::in_flight::{Deadline, answered};
 use crate::client::incoming::Incoming;
 use crate::client::link::Link;
 use crate::client::pending::{Answer, Closed};
 use crate::client::{CloseReason, RequestError};
 use crate::message::encode_call;
-use crate::modern::{encode_header_value, headers, name_of};
+use crate::modern::standard_headers;
 use crate::{ErrorObject, ProtocolVersion, RequestId, codes};
 
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub(super) struct Call<'a> {
     pub(super) additions: Additions<'a>,
     pub(super) origin: Origin,
     pub(super) deadline: Deadline,
+    /// Whether it may be sent a second time where the server says that it did not look at the first.
+    pub(super) repeatable: bool,
 }
 
 // === impl Channel ===
@@ -57,7 +59,7 @@ impl Channel {
     ) -> Answer {
         let answer = self.send(self.carrier.next_id(), call, parameters).await;
         match answer {
-            Err(RequestError::Rpc(error)) if takes_our_version(&error) => {
+            Err(RequestError::Rpc(error)) if call.repeatable && takes_our_version(&error) => {
                 self.send(self.carrier.next_id(), call, parameters).await
             }
             answer => answer,
@@ -157,6 +159,16 @@ impl Carrier {
         }
     }
 
+    pub(super) fn abandon(&self, reason: CloseReason) {
+        match self {
+            Self::Lines(link) => link.abandon(reason),
+            Self::Sse(link) => link.abandon(reason),
+            Self::Http { closed, .. } => {
+                let _ = closed.set(Arc::new(reason));
+            }
+        }
+    }
+
     pub(super) async fn close(&self) {
         match self {
             Self::Lines(link) => link.close().await,
@@ -185,37 +197,6 @@ async fn post(exchange: Exchange<'_>, headers: HeaderMap, message: Bytes) -> Ans
             Err(RequestError::Http(Box::new(failure)))
         }
     }
-}
-
-async fn while_open<T>(
-    closed: &Closed,
-    work: impl Future<Output = Result<T, RequestError>>,
-) -> Result<T, RequestError> {
-    tokio::select! {
-        biased;
-        reason = closed.wait() => Err(RequestError::Closed(Arc::clone(reason))),
-        outcome = work => outcome,
-    }
-}
-
-/// The headers that repeat what the body says.
-fn standard_headers(method: &str, params: Option<&RawValue>) -> HeaderMap {
-    let mut map = HeaderMap::with_capacity(4);
-    let version = HeaderValue::from_static(ProtocolVersion::MODERN.as_str());
-    map.insert(headers::PROTOCOL_VERSION, version);
-    let name = name_of(method, params);
-    for (header, text) in [
-        (headers::METHOD, Some(method)),
-        (headers::NAME, name.as_deref()),
-    ] {
-        // What is encoded always makes a header.
-        if let Some(text) = text
-            && let Ok(value) = HeaderValue::from_str(&encode_header_value(text))
-        {
-            map.insert(header, value);
-        }
-    }
-    map
 }
 
 fn takes_our_version(error: &ErrorObject) -> bool {

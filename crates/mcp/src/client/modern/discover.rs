@@ -16,11 +16,12 @@ pub(super) async fn discover(channel: &Channel) -> Result<Handshake, Refused> {
         additions: Additions::default(),
         origin: Origin::Connection,
         deadline: Deadline::after(None),
+        repeatable: true,
     };
     match channel.call(call, &[]).await {
         Ok(result) => Handshake::parse_discovery(result),
         Err(RequestError::Rpc(error)) => Err(refused(error)),
-        Err(error @ RequestError::Closed(_)) => Err(Refused {
+        Err(error @ (RequestError::Closed(_) | RequestError::NotSent(_))) => Err(Refused {
             error: ConnectError::Probe(error),
             legacy: false,
         }),

@@ -189,7 +189,7 @@ impl Listener {
                     }
                     Outcome::Honoured(honoured)
                 }
-                Err(RequestError::Closed(_)) => return,
+                Err(RequestError::Closed(_) | RequestError::NotSent(_)) => return,
                 Err(RequestError::Rpc(error)) if error.code == codes::METHOD_NOT_FOUND => {
                     tracing::debug!("the server does not tell of changes");
                     return;
@@ -267,6 +267,7 @@ impl Listener {
                 additions: Additions::default(),
                 origin: Origin::Connection,
                 deadline: Deadline::after(None),
+                repeatable: true,
             };
             let given_up = async {
                 ended.cancelled().await;

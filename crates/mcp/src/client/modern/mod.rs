@@ -15,19 +15,22 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 pub(super) use self::channel::Carrier;
+pub use self::tools::ToolHeaders;
 
 use self::channel::{Call, Channel};
 use self::discover::discover;
 use self::envelope::{Additions, Identity, Retry};
 use self::input::{InputRequired, may_ask};
 use self::listen::Listening;
-use self::tools::Tools;
 use super::era::Refused;
 use super::events::Origin;
 use super::in_flight::Deadline;
 use super::incoming::Incoming;
 use super::pending::{Answer, Closed};
-use super::{ConnectError, Handshake, Hello, ProtocolError, RequestError, RequestOptions};
+use super::{
+    CloseReason, ConnectError, Handshake, Hello, Listing, ListingBudget, ProtocolError,
+    RequestError, RequestOptions,
+};
 use crate::lock::lock;
 use crate::message::empty_object;
 use crate::modern::methods;
@@ -39,12 +42,12 @@ const MOST_ROUNDS: usize = 10;
 /// How long a server is left alone that wants to be asked again without having asked anything.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How many pages of tools are read to find out about one of them.
-const MOST_PAGES: usize = 100;
-
 /// A way to a server that may turn out to be modern.
 #[derive(Debug)]
-pub(super) struct Prospect(Arc<Channel>);
+pub(super) struct Prospect {
+    channel: Arc<Channel>,
+    budget: ListingBudget,
+}
 
 #[derive(Debug)]
 pub(super) struct Modern {
@@ -52,7 +55,9 @@ pub(super) struct Modern {
     handshake: Arc<Handshake>,
     /// Goes along with every request, once it is set.
     log_level: Mutex<Option<Box<RawValue>>>,
-    tools: Tools,
+    tools: ToolHeaders,
+    /// What a listing may take that is made on behalf of a call.
+    budget: ListingBudget,
     listening: Listening,
 }
 
@@ -64,24 +69,29 @@ impl Prospect {
         hello: &Hello,
         incoming: Arc<Incoming>,
     ) -> Result<Self, ConnectError> {
-        Ok(Self(Arc::new(Channel {
+        let channel = Channel {
             carrier,
             identity: Identity::new(hello).map_err(ConnectError::Discovery)?,
             incoming,
-        })))
+        };
+        Ok(Self {
+            channel: Arc::new(channel),
+            budget: hello.listing,
+        })
     }
 
     pub(super) async fn discover(&self) -> Result<Handshake, Refused> {
-        discover(&self.0).await
+        discover(&self.channel).await
     }
 
     pub(super) fn connected(self, handshake: Handshake) -> Modern {
-        let listening = Listening::start(Arc::clone(&self.0), &handshake);
+        let listening = Listening::start(Arc::clone(&self.channel), &handshake);
         Modern {
-            channel: self.0,
+            channel: self.channel,
             handshake: Arc::new(handshake),
             log_level: Mutex::default(),
-            tools: Tools::default(),
+            tools: ToolHeaders::default(),
+            budget: self.budget,
             listening,
         }
     }
@@ -96,6 +106,10 @@ impl Modern {
 
     pub(super) fn closed(&self) -> &Closed {
         self.channel.carrier.closed()
+    }
+
+    pub(super) fn abandon(&self, reason: CloseReason) {
+        self.channel.carrier.abandon(reason);
     }
 
     pub(super) async fn close(&self) {
@@ -119,6 +133,7 @@ impl Modern {
             },
             origin: options.call.map_or(Origin::Connection, Origin::Call),
             deadline: Deadline::after(options.timeout),
+            repeatable: options.repeatable || method != "tools/call",
         };
         match method {
             "logging/setLevel" => {
@@ -148,6 +163,10 @@ impl Modern {
             "tools/call" => match self.rounds(call).await {
                 Err(RequestError::Rpc(error)) if self.may_know_tools_better(&error) => {
                     self.learn_tools(call).await?;
+                    if !call.repeatable {
+                        // The next call has the headers that this one lacked.
+                        return Err(RequestError::Rpc(error));
+                    }
                     self.rounds(call).await
                 }
                 answer => answer,
@@ -221,25 +240,30 @@ impl Modern {
         self.over_http() && error.code == codes::HEADER_MISMATCH
     }
 
-    /// Lists the tools for what can be learnt from that, on behalf of a call.
+    /// Lists the tools for what can be learnt from that, on behalf of a call. A list that goes
+    /// beyond its budget has been learnt from as far as it was read.
     async fn learn_tools(&self, call: Call<'_>) -> Result<(), RequestError> {
-        let mut cursor = None;
-        for _ in 0..MOST_PAGES {
-            let params =
-                cursor.map(|cursor: String| to_raw_value(&serde_json::json!({ "cursor": cursor })));
-            let params = params.transpose().map_err(RequestError::Params)?;
-            let listing = Call {
+        let mut listing = Listing::begin(self.budget);
+        let mut params = None;
+        while let Ok(left) = listing.time_left() {
+            let request = Call {
                 method: "tools/list",
                 params: params.as_deref(),
+                repeatable: true,
                 ..call
             };
-            let page = self.list_tools(listing).await?;
-            cursor = serde_json::from_str::<Page>(page.get())
-                .ok()
-                .and_then(|page| page.next_cursor);
-            if cursor.is_none() {
+            let Ok(page) = tokio::time::timeout(left, self.list_tools(request)).await else {
                 break;
-            }
+            };
+            let page = page?;
+            let Ok(Page { tools, next_cursor }) = serde_json::from_str(page.get()) else {
+                break;
+            };
+            let Ok(Some(cursor)) = listing.turn(page.get().len(), tools.len(), next_cursor) else {
+                break;
+            };
+            let cursor = to_raw_value(&serde_json::json!({ "cursor": cursor }));
+            params = Some(cursor.map_err(RequestError::Params)?);
         }
         Ok(())
     }
@@ -260,7 +284,9 @@ struct Resource {
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct Page<'a> {
+    #[serde(borrow)]
+    tools: Vec<&'a RawValue>,
     #[serde(rename = "nextCursor")]
     next_cursor: Option<String>,
 }

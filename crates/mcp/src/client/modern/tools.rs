@@ -16,8 +16,9 @@ use crate::modern::ParameterHeaders;
 /// More tools than any real server has that want headers.
 const MOST_TOOLS: usize = 10_000;
 
+/// See the module's description.
 #[derive(Debug, Default)]
-pub(super) struct Tools(Mutex<HashMap<String, ParameterHeaders>>);
+pub struct ToolHeaders(Mutex<HashMap<String, ParameterHeaders>>);
 
 #[derive(Deserialize)]
 struct Page<'a> {
@@ -41,10 +42,10 @@ struct ToolCall<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-impl Tools {
+impl ToolHeaders {
     /// Learns from a result of `tools/list`, and takes out of it the tools that nobody may call
     /// over HTTP because of the headers they ask for.
-    pub(super) fn learn(&self, result: Box<RawValue>) -> Box<RawValue> {
+    pub fn learn(&self, result: Box<RawValue>) -> Box<RawValue> {
         let Ok(page) = serde_json::from_str::<Page<'_>>(result.get()) else {
             return result;
         };
@@ -88,7 +89,7 @@ impl Tools {
     }
 
     /// The headers of a call with these params.
-    pub(super) fn headers(&self, params: Option<&RawValue>) -> Vec<(HeaderName, HeaderValue)> {
+    pub fn headers(&self, params: Option<&RawValue>) -> Vec<(HeaderName, HeaderValue)> {
         let known = lock(&self.0);
         if known.is_empty() {
             return Vec::new();
@@ -122,7 +123,7 @@ mod tests {
     #[test]
     fn a_tool_that_asks_for_impossible_headers_is_taken_out_and_the_rest_kept_as_it_is() {
         let (good, bad) = (tool("good", "A"), tool("bad", "not a token"));
-        let tools = Tools::default();
+        let tools = ToolHeaders::default();
         let untouched = format!(r#"{{"tools": [ {good} ], "x": 1.0}}"#);
         assert_eq!(tools.learn(raw(&untouched)).get(), untouched);
         let mixed = format!(r#"{{"tools":[{bad}, {good}],"nextCursor":"c"}}"#);
@@ -132,9 +133,9 @@ mod tests {
 
     #[test]
     fn headers_are_those_of_the_newest_list() {
-        let tools = Tools::default();
+        let tools = ToolHeaders::default();
         let call = raw(r#"{"name":"t","arguments":{"a":"x"}}"#);
-        let names = |tools: &Tools| -> Vec<String> {
+        let names = |tools: &ToolHeaders| -> Vec<String> {
             let headers = tools.headers(Some(&call));
             headers.iter().map(|(name, _)| name.to_string()).collect()
         };

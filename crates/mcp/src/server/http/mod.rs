@@ -21,6 +21,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
 use http::Method;
+use tokio_util::sync::CancellationToken;
 
 use self::body::read_body;
 use self::legacy::Legacy;
@@ -54,6 +55,9 @@ pub struct HttpOptions {
     pub keep_alive: Duration,
     /// The calls of modern clients that wait for input.
     pub parking: Parking,
+    /// Once this fires no request is begun any more. What is under way goes on, and so does what
+    /// belongs to it: answers to questions, cancellations, streams that are resumed.
+    pub draining: CancellationToken,
 }
 
 /// Serves a [`Service`] over HTTP. Cheap to clone; when the last clone is dropped every session
@@ -78,6 +82,7 @@ impl Default for HttpOptions {
             stall: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             parking: Parking::default(),
+            draining: CancellationToken::new(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use http::header::{ALLOW, CONTENT_TYPE};
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 
 use crate::server::session_id::NoRandomness;
@@ -10,6 +10,9 @@ use crate::{ErrorObject, ParseError, ProtocolVersion, RequestId, codes};
 
 /// The code that servers answer with for a session they do not know.
 const SESSION_NOT_FOUND: i64 = -32001;
+
+/// When a server that is stopping may be back, in seconds.
+const RETRY_WHEN_STOPPED: &str = "5";
 
 /// A reason, and the request it answers where there is one.
 #[derive(Debug)]
@@ -59,6 +62,8 @@ pub(super) enum Reason {
     UnknownSession,
     #[error("Too many sessions are busy; try again later")]
     TooManySessions,
+    #[error("This server is stopping and takes no new requests; try again when it is back")]
+    Stopping,
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
     #[error("The Last-Event-ID header names no event that is still known")]
@@ -89,6 +94,7 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let status = self.reason.status();
         let allow = matches!(self.reason, Reason::Method);
+        let stopping = matches!(self.reason, Reason::Stopping);
         let body = match self.reason {
             Reason::Parse(error) => error.to_response(),
             reason => crate::Response {
@@ -102,6 +108,9 @@ impl IntoResponse for Refusal {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if allow {
             headers.insert(ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
+        }
+        if stopping {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_WHEN_STOPPED));
         }
         response
     }
@@ -117,7 +126,7 @@ impl Reason {
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnknownSession => StatusCode::NOT_FOUND,
-            Self::TooManySessions => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooManySessions | Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoRandomness(_) => StatusCode::INTERNAL_SERVER_ERROR,
             // A handshake that the service refuses is an answer like any other.
             Self::Handshake(_) => StatusCode::OK,
@@ -135,7 +144,7 @@ impl Reason {
     fn into_error(self) -> ErrorObject {
         let code = match &self {
             Self::UnknownSession => SESSION_NOT_FOUND,
-            Self::TooManySessions => codes::CONNECTION_CLOSED,
+            Self::TooManySessions | Self::Stopping => codes::CONNECTION_CLOSED,
             Self::NoRandomness(_) => codes::INTERNAL_ERROR,
             _ => codes::INVALID_REQUEST,
         };

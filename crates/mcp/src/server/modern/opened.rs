@@ -68,24 +68,14 @@ pub(super) fn may_need_input(method: &str) -> bool {
     matches!(method, "tools/call" | "prompts/get" | "resources/read")
 }
 
-/// Whether params say in their `_meta` which version they are of, which none of the legacy era do.
-pub(in crate::server) fn names_version(params: Option<&RawValue>) -> bool {
-    let Some(params) = params else {
-        return false;
-    };
-    // Nearly all params of the legacy era end their way here, unparsed.
-    if memchr::memmem::find(params.get().as_bytes(), meta::PROTOCOL_VERSION.as_bytes()).is_none() {
-        return false;
-    }
-    let params = Members::parse(params).ok();
-    let meta = params.as_ref().and_then(|members| members.get("_meta"));
-    let meta = meta.and_then(|raw| Members::parse(raw).ok());
-    meta.is_some_and(|members| members.get(meta::PROTOCOL_VERSION).is_some())
-}
-
 // === impl Opened ===
 
 impl Opened {
+    /// Whether the request goes on with a call that waits for input.
+    pub(in crate::server) fn resumes(&self) -> bool {
+        self.input.state.is_some()
+    }
+
     pub(in crate::server) fn read(mut request: Request) -> Result<Self, (Request, Flaw)> {
         match take_apart(&request) {
             Ok((params, facts, input)) => {
@@ -318,15 +308,17 @@ mod tests {
 
     #[test]
     fn only_the_meta_of_the_params_names_a_version() {
+        use crate::modern::named_version;
+
         let named = |text: &str| {
             let raw = RawValue::from_string(text.to_owned()).unwrap();
-            names_version(Some(&raw))
+            named_version(Some(&raw)).is_some()
         };
         assert!(named(&format!(r#"{{"_meta":{{{META}}}}}"#)));
         assert!(!named(&format!(
             r#"{{"arguments":{{"_meta":{{{META}}}}}}}"#
         )));
         assert!(!named("{}"));
-        assert!(!names_version(None));
+        assert!(named_version(None).is_none());
     }
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::LineOptions;
-use super::modern::is_modern;
+use crate::modern::is_modern;
 use crate::server::call::{answer, encode_batch, for_service};
 use crate::server::exchange::{Exchange, Outcome};
 use crate::server::handshake::{Hello, empty_object};
@@ -63,11 +63,10 @@ impl<S: Service> Lines<S> {
         }
     }
 
-    pub(super) async fn oversized(&self, bytes: u64, options: &LineOptions) {
-        let limit = options.line_limit;
+    pub(super) async fn oversized(&self, id: Option<RequestId>, bytes: u64, limit: usize) {
         let message = format!("Invalid request: {bytes} bytes, but at most {limit} are accepted");
         let error = ErrorObject::new(codes::INVALID_REQUEST, message);
-        self.send(response(None, Err(error)).encode()).await;
+        self.send(response(id, Err(error)).encode()).await;
     }
 
     async fn message(&mut self, message: Message) {

@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::lines::Lines;
 use super::modern::Parking;
 use super::service::Service;
+use crate::asked_call;
 use crate::lines::{DEFAULT_LINE_LIMIT, Line, LineReader, LineWriter};
 
 /// Messages that may wait for a client that does not read.
@@ -73,7 +74,10 @@ where
         match line {
             None => break,
             Some(Line::Text(text)) => server.line(text).await,
-            Some(Line::Oversized { bytes, .. }) => server.oversized(bytes, &options).await,
+            Some(Line::Oversized { bytes, head, tail }) => {
+                let id = asked_call(head, tail);
+                server.oversized(id, bytes, options.line_limit).await;
+            }
         }
     }
     server.finish_calls(options.grace).await;

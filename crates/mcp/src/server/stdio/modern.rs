@@ -6,14 +6,9 @@ use std::sync::Arc;
 use super::lines::{Lines, response};
 use crate::modern::methods;
 use crate::server::exchange::Call;
-use crate::server::modern::{Answer, Opened, names_version};
+use crate::server::modern::{Answer, Opened};
 use crate::server::service::Service;
 use crate::{ErrorObject, Request};
-
-pub(super) fn is_modern(request: &Request) -> bool {
-    matches!(request.method.as_str(), methods::DISCOVER | methods::LISTEN)
-        || names_version(request.params.as_deref())
-}
 
 impl<S: Service> Lines<S> {
     pub(super) async fn modern_request(&mut self, request: Request) {

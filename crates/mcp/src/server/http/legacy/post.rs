@@ -45,6 +45,11 @@ impl<S: Service> Legacy<S> {
         parts: Parts,
         inbound: Inbound,
     ) -> Result<HttpResponse, Refusal> {
+        if self.options.draining.is_cancelled()
+            && let Some(request) = first_request(&inbound)
+        {
+            return Err(Refusal::of(&request.id, Reason::Stopping));
+        }
         let inbound = match inbound {
             Inbound::One(Message::Request(request)) if request.method == "initialize" => {
                 return self.initialize(request, parts.extensions).await;
@@ -285,6 +290,17 @@ impl Answers {
             Self::Batch(responses) => responses.iter().map(Response::encode).collect(),
         }
     }
+}
+
+fn first_request(inbound: &Inbound) -> Option<&Request> {
+    let messages = match inbound {
+        Inbound::One(message) => std::slice::from_ref(message),
+        Inbound::Batch(messages) => messages,
+    };
+    messages.iter().find_map(|message| match message {
+        Message::Request(request) => Some(request),
+        Message::Notification(_) | Message::Response(_) => None,
+    })
 }
 
 fn refusal_of(request: &Request, refused: &NotBegun) -> Response {

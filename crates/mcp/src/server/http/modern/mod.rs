@@ -11,6 +11,7 @@ use axum::response::Response as HttpResponse;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use self::tied::Tied;
 use super::HttpOptions;
@@ -21,7 +22,7 @@ use super::refusal::{Reason, Refusal};
 use super::reply::{empty, event_stream, json};
 use super::stream::EventStream;
 use crate::modern::methods;
-use crate::server::modern::{Answer, Modern, Opened, names_version};
+use crate::server::modern::{Answer, Modern, Opened};
 use crate::server::route::Route;
 use crate::server::service::{Connection, Service};
 use crate::{Message, Notification, ProtocolVersion, Request, codes};
@@ -33,6 +34,7 @@ pub(super) struct ModernDoor<S: Service> {
     patience: Duration,
     keep_alive: Duration,
     stall: Duration,
+    draining: CancellationToken,
 }
 
 /// Whether a message is of this era; if not, it is part of a session or opens one.
@@ -45,11 +47,7 @@ pub(super) fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
     if headers.contains_key(headers::SESSION_ID) {
         return false;
     }
-    let Message::Request(request) = message else {
-        return false;
-    };
-    matches!(request.method.as_str(), methods::DISCOVER | methods::LISTEN)
-        || names_version(request.params.as_deref())
+    matches!(message, Message::Request(request) if crate::modern::is_modern(request))
 }
 
 // === impl ModernDoor ===
@@ -64,6 +62,7 @@ impl<S: Service> ModernDoor<S> {
             patience: options.patience,
             keep_alive: options.keep_alive,
             stall: options.stall,
+            draining: options.draining.clone(),
         }
     }
 
@@ -103,6 +102,9 @@ impl<S: Service> ModernDoor<S> {
         let opened =
             Opened::read(request).map_err(|(request, flaw)| refuse(&request, flaw.to_error()))?;
         let Opened { request, facts, .. } = &opened;
+        if self.draining.is_cancelled() && !opened.resumes() {
+            return Err(Refusal::of(&request.id, Reason::Stopping));
+        }
         check::headers_match(&parts.headers, request, &facts.version)
             .map_err(|mismatch| refuse(request, mismatch.to_error()))?;
         facts

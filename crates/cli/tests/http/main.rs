@@ -1,0 +1,8 @@
+//! The daemon against clients that are slow, silent, many or forging, and how it stops.
+
+mod connections;
+mod open_files;
+mod slow_clients;
+mod stopping;
+mod support;
+mod wire;

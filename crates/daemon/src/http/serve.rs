@@ -1,0 +1,189 @@
+//! Accepts connections and serves them, within the limits of the config.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use config::Limits;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rustix::io::Errno;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+use super::connections::{Connections, Entry};
+use super::seldom::Seldom;
+use super::wire::{RequestBody, ResponseBody, Stream, WatchedStream};
+
+/// How long accepting pauses when the system has nothing to accept a connection with.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Where a request came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Tcp(IpAddr),
+    /// The Unix socket, whose peer has been checked to be the daemon's own user.
+    Socket,
+}
+
+/// Accepts connections of one kind.
+pub(super) trait Accept: Send + 'static {
+    type Stream: Stream;
+
+    /// What the listener is called in the log.
+    const NAME: &'static str;
+
+    /// The next connection; `None` for one that is turned away.
+    fn accept(&self) -> impl Future<Output = io::Result<Option<(Self::Stream, Transport)>>> + Send;
+}
+
+/// What connections are served with, and how they end.
+#[derive(Debug, Clone)]
+pub(super) struct Serving<L> {
+    pub router: Router,
+    /// The limits in force.
+    pub limits: L,
+    /// No connection is accepted any more.
+    pub refusing: CancellationToken,
+    /// Idle connections are closed, others after their answer.
+    pub closing: CancellationToken,
+    /// All connections are dropped.
+    pub aborting: CancellationToken,
+    /// The open connections.
+    pub tasks: TaskTracker,
+}
+
+impl<L: Fn() -> Limits + Clone + Send + Sync + 'static> Serving<L> {
+    /// Accepts connections until told to refuse them. Those that are open then go on in `tasks`.
+    pub(super) async fn accept<A: Accept>(self, listener: A) {
+        let connections = Connections::new(A::NAME);
+        let watching = Arc::clone(&connections);
+        let (limits, ended) = (self.limits.clone(), self.aborting.clone());
+        tokio::spawn(async move { ended.run_until_cancelled(watching.watch(limits)).await });
+        let refusing = self.refusing.clone();
+        refusing
+            .run_until_cancelled(self.accept_all(listener, connections))
+            .await;
+    }
+
+    async fn accept_all<A: Accept>(self, listener: A, connections: Arc<Connections>) {
+        let failures = Seldom::default();
+        loop {
+            match listener.accept().await {
+                Ok(Some((stream, transport))) => {
+                    connections.room((self.limits)().connections).await;
+                    let entry = Arc::new(connections.add(&self.aborting));
+                    self.tasks.spawn(self.connection(stream, transport, entry));
+                }
+                Ok(None) => {}
+                Err(error) if is_of_the_client(&error) => {}
+                Err(error) => {
+                    let freed = is_shortage(&error) && connections.close_one_waiting();
+                    if let Some(left_out) = failures.now() {
+                        tracing::error!(
+                            %error,
+                            listener = A::NAME,
+                            connections = connections.len(),
+                            left_out,
+                            "{}",
+                            advice(&error)
+                        );
+                    }
+                    if !freed {
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Serves one connection to its end.
+    fn connection<S: Stream>(
+        &self,
+        stream: S,
+        transport: Transport,
+        entry: Arc<Entry>,
+    ) -> impl Future<Output = ()> + Send + use<S, L> {
+        let (router, closing) = (self.router.clone(), self.closing.clone());
+        let connection = Arc::clone(entry.connection());
+        let stream = TokioIo::new(WatchedStream::new(stream, Arc::clone(&entry)));
+        let service = service_fn(move |request| answer(router.clone(), request, transport, &entry));
+        let serving = http1::Builder::new()
+            // The one that hyper sets panics in the year 10000; nothing here depends on it.
+            .auto_date_header(false)
+            .serve_connection(stream, service);
+        async move {
+            tokio::pin!(serving);
+            let ended = tokio::select! {
+                ended = serving.as_mut() => ended,
+                () = connection.closed() => return,
+                () = closing.cancelled() => {
+                    serving.as_mut().graceful_shutdown();
+                    tokio::select! {
+                        ended = serving.as_mut() => ended,
+                        () = connection.closed() => return,
+                    }
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection broke off");
+            }
+        }
+    }
+}
+
+fn answer(
+    router: Router,
+    request: Request<Incoming>,
+    transport: Transport,
+    entry: &Arc<Entry>,
+) -> impl Future<Output = Result<http::Response<ResponseBody>, Infallible>> + use<> {
+    let entry = Arc::clone(entry);
+    let mut request = request.map(|body| Body::new(RequestBody::new(body, Arc::clone(&entry))));
+    request.extensions_mut().insert(transport);
+    async move {
+        let response = router.oneshot(request).await?;
+        Ok(response.map(|body| ResponseBody::new(body, entry)))
+    }
+}
+
+/// A client that was gone before it was accepted.
+fn is_of_the_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+    )
+}
+
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
+    )
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE) => {
+            "no connection can be accepted: this process has as many files open as it may. New clients \
+             wait until one is closed; raise the limit (`ulimit -n`, LimitNOFILE) or lower \
+             `limits.connections`"
+        }
+        Some(Errno::NFILE) => {
+            "no connection can be accepted: the system has as many files open as it may. New clients \
+             wait until one is closed; raise fs.file-max or end other programs"
+        }
+        _ => "no connection can be accepted for now; new clients wait",
+    }
+}
