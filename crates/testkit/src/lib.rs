@@ -9,6 +9,7 @@
 )]
 
 pub mod conformance;
+pub mod faults;
 mod harness;
 mod upstream;
 
@@ -17,9 +18,13 @@ pub use harness::daemon::TestDaemon;
 pub use harness::home::{Home, Output, Stdin};
 pub use harness::process;
 pub use harness::session::{Answer, Refusal, Reply, Session, http_client};
+pub use harness::tcp_proxy::{Network, TcpProxy};
 pub use harness::wait::{DEADLINE, wait_for, wait_until};
+pub use upstream::chaos::{Fault, malformed_frames};
 pub use upstream::http::HttpUpstream;
 pub use upstream::record::{Event, Record};
-pub use upstream::script::{Behaviour, HttpScript, Outcome, Script, Start, Tool, Wire};
-pub use upstream::stdio::{StdioUpstream, serve as serve_stdio, wait_for_ever};
+pub use upstream::script::{
+    Behaviour, Churn, HttpScript, Outcome, Part, Script, Start, Tool, Wire,
+};
+pub use upstream::stdio::{StdioUpstream, serve as serve_stdio, serve_script, wait_for_ever};
 pub use upstream::upstream_program;

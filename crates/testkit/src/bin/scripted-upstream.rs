@@ -10,7 +10,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let script = arguments.next().context("the first argument is a script")?;
     if script.as_os_str() == "--wait" {
-        testkit::wait_for_ever().await?;
+        testkit::wait_for_ever(arguments.next().is_some()).await?;
         return Ok(ExitCode::SUCCESS);
     }
     let record = arguments

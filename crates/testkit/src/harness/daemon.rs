@@ -21,6 +21,8 @@ pub struct TestDaemon {
     child: Child,
     address: String,
     log: PathBuf,
+    /// Whether its output is printed when the test panics.
+    shows_log: bool,
 }
 
 impl TestDaemon {
@@ -31,19 +33,34 @@ impl TestDaemon {
 
     /// Starts the daemon with this config, on a free port, and waits until it is ready.
     pub async fn start(home: Home, config: Value) -> Self {
-        let address = free_address();
+        Self::start_at(home, config, &[], "").await
+    }
+
+    /// Like [`TestDaemon::start`], with more in the environment, and at this address unless it is
+    /// empty.
+    pub async fn start_at(
+        home: Home,
+        config: Value,
+        environment: &[(&str, &str)],
+        address: &str,
+    ) -> Self {
+        let address = match address {
+            "" => free_address(),
+            known => known.to_owned(),
+        };
         home.write_config(&with_address(config, &address));
-        let mut daemon = Self::spawn(home, address);
+        let mut daemon = Self::spawn(home, address, environment);
         daemon.wait_until_ready().await;
         daemon
     }
 
-    fn spawn(home: Home, address: String) -> Self {
+    fn spawn(home: Home, address: String, environment: &[(&str, &str)]) -> Self {
         let log = home.path().join("daemon.log");
         let output = File::create(&log).expect("a log");
         let child = home
             .command()
             .arg("serve")
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(output.try_clone().expect("a second handle"))
             .stderr(output)
@@ -54,7 +71,15 @@ impl TestDaemon {
             child,
             address,
             log,
+            shows_log: true,
         }
+    }
+
+    /// Does not print the daemon's output when the caller panics.
+    #[must_use]
+    pub fn without_log(mut self) -> Self {
+        self.shows_log = false;
+        self
     }
 
     async fn wait_until_ready(&mut self) {
@@ -131,13 +156,18 @@ impl TestDaemon {
         .await;
     }
 
-    /// The `data` of an answer of the REST API, asked with the key of this daemon.
-    pub async fn api(&self, path: &str) -> Value {
+    /// The key of the REST API that the daemon made.
+    pub fn key(&self) -> String {
         let key = self.home.path().join(".mcpproxy/api_key");
         let key = std::fs::read_to_string(key).expect("the key of the API");
+        key.trim().to_owned()
+    }
+
+    /// The `data` of an answer of the REST API, asked with the key of this daemon.
+    pub async fn api(&self, path: &str) -> Value {
         let request = http_client().get(self.url(&format!("/api/v1{path}")));
         let answer = request
-            .bearer_auth(key.trim())
+            .bearer_auth(self.key())
             .send()
             .await
             .expect("an answer");
@@ -192,7 +222,7 @@ impl TestDaemon {
 
 impl Drop for TestDaemon {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if self.shows_log && std::thread::panicking() {
             let log = self.log();
             let tail: Vec<&str> = log.lines().rev().take(40).collect();
             let tail: Vec<&str> = tail.into_iter().rev().collect();

@@ -6,4 +6,5 @@ pub(crate) mod home;
 pub mod process;
 pub(crate) mod session;
 mod sse;
+pub(crate) mod tcp_proxy;
 pub(crate) mod wait;

@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
@@ -43,33 +43,49 @@ struct Face {
 impl HttpUpstream {
     /// Starts `script` on a free port of the loopback interface.
     pub async fn start(folder: &Path, name: &str, script: Script) -> Self {
-        let record = folder.join(format!("{name}.record.jsonl"));
-        let face = Face {
-            engine: Engine::new(script, &record),
+        Self::recorded(&folder.join(format!("{name}.record.jsonl")), script).await
+    }
+
+    /// Like [`HttpUpstream::start`], with a record at any place.
+    pub async fn recorded(record: &Path, script: Script) -> Self {
+        let face = Arc::new(Face {
+            engine: Engine::new(script, record),
             sessions: Mutex::default(),
             next_session: AtomicUsize::new(1),
-        };
+        });
+        let storming = Arc::clone(&face);
         face.engine.recorder.started(None);
         let router = Router::new()
             .route("/mcp", get(stream_announcements).post(post).delete(delete))
-            .with_state(Arc::new(face));
+            .with_state(Arc::clone(&face));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
             .await
             .expect("a free port");
         let address = listener.local_addr().expect("an address");
         let server = tokio::spawn(async move {
-            axum::serve(listener, router).await.expect("serving");
+            tokio::select! {
+                served = axum::serve(listener, router) => served.expect("serving"),
+                () = storming.engine.storm() => (),
+            }
         });
         Self {
             address,
-            record,
+            record: record.to_owned(),
             server,
         }
     }
 
     /// The entry for `mcpServers`.
     pub fn config(&self) -> Value {
-        json!({"url": format!("http://{}/mcp", self.address)})
+        json!({"url": self.url()})
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     pub fn record(&self) -> Record {
@@ -87,6 +103,13 @@ async fn post(State(face): State<Arc<Face>>, headers: HeaderMap, body: String) -
     let Some(message) = face.engine.receive(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
+    if let Some(address) = &face.engine.script.http.redirect {
+        return (
+            StatusCode::TEMPORARY_REDIRECT,
+            [(header::LOCATION, address)],
+        )
+            .into_response();
+    }
     let session = match face.admit(&message, &headers) {
         Ok(session) => session,
         Err(status) => return status.into_response(),
@@ -99,7 +122,8 @@ async fn post(State(face): State<Arc<Face>>, headers: HeaderMap, body: String) -
     tokio::spawn(async move { face.engine.respond(&message, &lines).await });
     let answer = match wire {
         Wire::Json => json_answer(answers).await,
-        Wire::EventStream => event_stream(answers),
+        Wire::EventStream => event_stream("id: 0\ndata:\n\n", answers),
+        Wire::PlainEventStream => event_stream("", answers),
     };
     ([(SESSION_ID, session)], answer).into_response()
 }
@@ -133,6 +157,10 @@ impl Face {
     /// Finds or makes the session a message belongs to.
     fn admit(&self, message: &Message, headers: &HeaderMap) -> Result<String, StatusCode> {
         let script = &self.engine.script.http;
+        let is_call = message.method.as_deref() == Some("tools/call");
+        if let Some(status) = script.status.or(script.call_status.filter(|_| is_call)) {
+            return Err(StatusCode::from_u16(status).expect("a status"));
+        }
         let mut sessions = self.sessions.lock().expect("the sessions");
         if message.method.as_deref() == Some("initialize") {
             if let Some(status) = script.initialize_status {
@@ -145,7 +173,7 @@ impl Face {
         }
         let id = session_id(headers);
         let calls_left = sessions.get_mut(&id).ok_or(StatusCode::NOT_FOUND)?;
-        if message.method.as_deref() == Some("tools/call") {
+        if is_call {
             if *calls_left == 0 {
                 sessions.remove(&id);
                 return Err(StatusCode::NOT_FOUND);
@@ -178,18 +206,27 @@ async fn json_answer(mut lines: mpsc::Receiver<Line>) -> Response {
     StatusCode::INTERNAL_SERVER_ERROR.into_response()
 }
 
-fn event_stream(lines: mpsc::Receiver<Line>) -> Response {
-    let priming = stream::iter([Ok::<_, Infallible>("id: 0\ndata:\n\n".to_owned())]);
-    let events = stream::unfold(Some(lines), |lines| async move {
-        let mut lines = lines?;
-        match lines.recv().await? {
-            Line::Aside(text) => Some((Ok(event(&text)), Some(lines))),
-            Line::Answer(text) => Some((Ok(event(&text)), None)),
-        }
+fn event_stream(priming: &str, lines: mpsc::Receiver<Line>) -> Response {
+    let priming = stream::iter([Ok(priming.as_bytes().to_vec())]);
+    let events = stream::unfold(Stage::Lines(lines), async |stage| match stage {
+        Stage::Lines(mut lines) => Some(match lines.recv().await? {
+            Line::Aside(text) => (Ok(event(&text).into_bytes()), Stage::Lines(lines)),
+            Line::Answer(text) => (Ok(event(&text).into_bytes()), Stage::End),
+            Line::Raw(bytes) => (Ok(bytes), Stage::Lines(lines)),
+            Line::Half(text) => (Ok(format!("data: {text}").into_bytes()), Stage::Cut),
+        }),
+        Stage::Cut => Some((Err(std::io::Error::other("cut off")), Stage::End)),
+        Stage::End => None,
     });
-    event_response(Body::from_stream(futures_util::StreamExt::chain(
-        priming, events,
-    )))
+    event_response(Body::from_stream(priming.chain(events)))
+}
+
+/// What comes next in an event stream.
+enum Stage {
+    Lines(mpsc::Receiver<Line>),
+    /// The connection ends in the midst of an event.
+    Cut,
+    End,
 }
 
 fn event_response(body: Body) -> Response {

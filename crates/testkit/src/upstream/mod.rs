@@ -2,6 +2,7 @@
 //!
 //! It shares no code with the product: a mistake of ours must not be made twice and cancel out.
 
+pub(crate) mod chaos;
 mod engine;
 pub(crate) mod http;
 pub(crate) mod record;

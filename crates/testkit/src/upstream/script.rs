@@ -2,6 +2,8 @@
 //!
 //! Definitions and results are kept as text, so that they go over the wire exactly as written.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -16,6 +18,32 @@ pub struct Script {
     /// Stays when stdin ends and when SIGTERM comes, so that only SIGKILL ends it.
     pub stubborn: bool,
     pub http: HttpScript,
+    /// Methods that are never answered.
+    pub hang_at: Vec<String>,
+    /// Answers `tools/list` with one more page for ever, each with a new cursor of this many bytes.
+    pub endless_cursor_bytes: Option<usize>,
+    /// What differs from one `tools/list` to the next.
+    pub churn: Churn,
+    /// `list_changed` notifications sent per second.
+    pub storm_per_second: u64,
+    /// Ends the process after this long; five minutes unless set.
+    pub lifetime_seconds: Option<u64>,
+    /// Resources by address, with their text.
+    pub resources: BTreeMap<String, String>,
+    /// The tools for clients that declare any capability; the same as for others when absent.
+    pub tools_for_capable: Option<Vec<Tool>>,
+}
+
+/// What differs from one `tools/list` to the next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Churn {
+    #[default]
+    Nothing,
+    /// Every description.
+    Descriptions,
+    /// Every `readOnlyHint`.
+    Annotations,
 }
 
 /// What happens before and during the handshake.
@@ -25,12 +53,22 @@ pub struct Start {
     /// Lines that do not belong on the stdout of a server.
     pub banner: Vec<String>,
     pub stderr_mebibytes: usize,
+    /// Lines for stderr.
+    pub stderr: Vec<String>,
     /// How long `initialize` goes unanswered.
     pub delay_ms: u64,
     /// Ends at once with this exit code.
     pub exit_code: Option<i32>,
     /// Starts a process of its own, which waits for ever.
     pub grandchild: bool,
+    /// The grandchild keeps the stdout of its parent open.
+    pub grandchild_holds_stdout: bool,
+    /// The grandchild leaves the process group, as daemons do.
+    pub grandchild_leaves_group: bool,
+    /// Writes to stderr as fast as it is read.
+    pub stderr_flood: bool,
+    /// Sleeps this long before it reads anything.
+    pub boot_ms: u64,
 }
 
 /// What is different over HTTP.
@@ -42,6 +80,12 @@ pub struct HttpScript {
     pub initialize_status: Option<u16>,
     /// Forgets a session after this many `tools/call`.
     pub calls_per_session: Option<usize>,
+    /// Answers every request with this status.
+    pub status: Option<u16>,
+    /// Answers `tools/call` with this status.
+    pub call_status: Option<u16>,
+    /// Redirects every request to this address.
+    pub redirect: Option<String>,
 }
 
 /// How a POST is answered.
@@ -52,6 +96,8 @@ pub enum Wire {
     Json,
     /// With an empty event first, as servers that can resume a stream send it.
     EventStream,
+    /// Without ids: a stream that breaks cannot be resumed.
+    PlainEventStream,
 }
 
 /// A tool: its definition as JSON text, and what a call does.
@@ -92,6 +138,19 @@ pub enum Outcome {
     Huge {
         mebibytes: usize,
     },
+    /// A result with this many mebibytes in one of its parts.
+    Large {
+        part: Part,
+        mebibytes: usize,
+    },
+    /// These bytes as they are, then what `Echo` answers.
+    Frames(Vec<Vec<u8>>),
+    /// A line that never ends.
+    EndlessLine,
+    /// Half of the answer, then the end of the stream.
+    Truncate,
+    /// The process stops by SIGSTOP.
+    Freeze,
     /// Other tools from now on, announced with `list_changed`.
     ReplaceTools(Vec<Tool>),
     /// No answer, ever.
@@ -100,6 +159,49 @@ pub enum Outcome {
     Crash,
     /// The process ends with this exit code.
     Exit(i32),
+}
+
+/// The part of a result that is large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    Text,
+    Image,
+    Audio,
+    Resource,
+    Structured,
+    Meta,
+}
+
+impl Part {
+    pub const ALL: [Self; 6] = [
+        Self::Text,
+        Self::Image,
+        Self::Audio,
+        Self::Resource,
+        Self::Structured,
+        Self::Meta,
+    ];
+
+    /// A result in which this part has `bytes` bytes.
+    pub(super) fn result(self, bytes: usize) -> Value {
+        let data = "x".repeat(bytes);
+        let small = json!([{"type": "text", "text": "small"}]);
+        match self {
+            Self::Text => json!({"content": [{"type": "text", "text": data}]}),
+            Self::Image => {
+                json!({"content": [{"type": "image", "mimeType": "image/png", "data": data}]})
+            }
+            Self::Audio => {
+                json!({"content": [{"type": "audio", "mimeType": "audio/wav", "data": data}]})
+            }
+            Self::Resource => json!({"content": [
+                {"type": "resource", "resource": {"uri": "file:///large", "text": data}},
+            ]}),
+            Self::Structured => json!({"content": small, "structuredContent": {"data": data}}),
+            Self::Meta => json!({"content": small, "_meta": {"data": data}}),
+        }
+    }
 }
 
 impl Script {

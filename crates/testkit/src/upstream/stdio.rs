@@ -19,7 +19,7 @@ use super::record::Record;
 use super::script::{Script, Start};
 
 /// Nothing a test starts outlives it for long, however badly the test goes.
-const LIFETIME: Duration = Duration::from_mins(5);
+pub(super) const LIFETIME: Duration = Duration::from_mins(5);
 
 /// A script in a folder of the test, ready to be put into a config.
 #[derive(Debug, Clone)]
@@ -65,10 +65,17 @@ impl StdioUpstream {
 
 /// Runs a script over stdin and stdout until stdin ends; returns the exit code.
 pub async fn serve(script: &Path, record: &Path) -> anyhow::Result<i32> {
-    let script: Script = serde_json::from_slice(&std::fs::read(script)?)?;
+    serve_script(serde_json::from_slice(&std::fs::read(script)?)?, record).await
+}
+
+/// Like [`serve`], with a script that is in no file.
+pub async fn serve_script(script: Script, record: &Path) -> anyhow::Result<i32> {
+    let lifetime = script
+        .lifetime_seconds
+        .map_or(LIFETIME, Duration::from_secs);
     tokio::select! {
         code = run(Arc::new(Engine::new(script, record))) => code,
-        () = tokio::time::sleep(LIFETIME) => Ok(124),
+        () = tokio::time::sleep(lifetime) => Ok(124),
     }
 }
 
@@ -77,7 +84,8 @@ async fn run(engine: Arc<Engine>) -> anyhow::Result<i32> {
         banner,
         stderr_mebibytes,
         exit_code,
-        grandchild,
+        boot_ms,
+        stderr_flood,
         ..
     } = &engine.script.start;
     let signals = signal(SignalKind::terminate())?;
@@ -86,20 +94,31 @@ async fn run(engine: Arc<Engine>) -> anyhow::Result<i32> {
         stdout.write_all(format!("{line}\n").as_bytes()).await?;
     }
     stdout.flush().await?;
+    for line in &engine.script.start.stderr {
+        tokio::io::stderr()
+            .write_all(format!("{line}\n").as_bytes())
+            .await?;
+    }
     flood_stderr(*stderr_mebibytes).await?;
-    let grandchild = grandchild.then(spawn_grandchild).transpose()?;
+    let grandchild = spawn_grandchild(&engine.script.start)?;
     engine.recorder.started(grandchild);
     if let Some(code) = exit_code {
         return Ok(*code);
     }
+    if *stderr_flood {
+        tokio::spawn(flood_stderr(usize::MAX >> 10));
+    }
+    tokio::time::sleep(Duration::from_millis(*boot_ms)).await;
     let (lines, to_write) = mpsc::channel(64);
     let (ends, mut end) = mpsc::channel(1);
     tokio::spawn(write(to_write, engine.announcements.subscribe()));
     tokio::select! {
         end = end.recv() => match end {
             Some(End::Exit(code)) => Ok(code),
+            Some(End::Freeze) => freeze().await,
             Some(End::Crash) | None => std::process::abort(),
         },
+        () = engine.storm() => Ok(0),
         read = read(&engine, lines, ends) => read.map(|()| 0),
         () = asked_to_stop(signals, engine.script.stubborn) => Ok(0),
     }
@@ -150,15 +169,20 @@ fn cancel(under_way: &UnderWay, message: &Message) {
 async fn write(mut lines: mpsc::Receiver<Line>, mut announcements: broadcast::Receiver<String>) {
     let mut stdout = tokio::io::stdout();
     loop {
-        let text = tokio::select! {
+        let bytes = tokio::select! {
             line = lines.recv() => match line {
-                Some(Line::Aside(text) | Line::Answer(text)) => text,
+                Some(Line::Aside(text) | Line::Answer(text)) => format!("{text}\n").into_bytes(),
+                Some(Line::Raw(bytes)) => bytes,
+                Some(Line::Half(text)) => text.into_bytes(),
                 None => return,
             },
-            Ok(text) = announcements.recv() => text,
+            announcement = announcements.recv() => match announcement {
+                Ok(text) => format!("{text}\n").into_bytes(),
+                // More were announced than could be written.
+                Err(_) => continue,
+            },
         };
-        let line = format!("{text}\n");
-        if stdout.write_all(line.as_bytes()).await.is_err() || stdout.flush().await.is_err() {
+        if stdout.write_all(&bytes).await.is_err() || stdout.flush().await.is_err() {
             return;
         }
     }
@@ -178,17 +202,32 @@ async fn flood_stderr(mebibytes: usize) -> anyhow::Result<()> {
     clippy::disallowed_methods,
     reason = "the tests are about processes that nobody supervises"
 )]
-fn spawn_grandchild() -> anyhow::Result<u32> {
-    let mut child = std::process::Command::new(std::env::current_exe()?)
+fn spawn_grandchild(start: &Start) -> anyhow::Result<Option<u32>> {
+    if !start.grandchild {
+        return Ok(None);
+    }
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    command
         .arg("--wait")
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
+        .stderr(Stdio::piped());
+    if start.grandchild_leaves_group {
+        command.arg("--leave-group");
+    }
+    if !start.grandchild_holds_stdout {
+        command.stdout(Stdio::null());
+    }
+    let mut child = command.spawn()?;
     // It says when it no longer minds being asked to stop.
-    let stdout = child.stdout.take().context("stdout is piped")?;
-    std::io::BufReader::new(stdout).read_line(&mut String::new())?;
-    Ok(child.id())
+    let stderr = child.stderr.take().context("stderr is piped")?;
+    std::io::BufReader::new(stderr).read_line(&mut String::new())?;
+    Ok(Some(child.id()))
+}
+
+/// Stops the process as SIGSTOP does; it goes on when it gets SIGCONT.
+async fn freeze() -> anyhow::Result<i32> {
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
+    std::future::pending().await
 }
 
 /// Waits for SIGTERM; for ever when it is to be ignored.
@@ -201,11 +240,14 @@ async fn asked_to_stop(mut signals: Signal, stubborn: bool) {
 }
 
 /// What a grandchild does: nothing, whatever it is told short of SIGKILL.
-pub async fn wait_for_ever() -> anyhow::Result<()> {
+pub async fn wait_for_ever(leave_group: bool) -> anyhow::Result<()> {
     let signals = signal(SignalKind::terminate())?;
-    let mut stdout = tokio::io::stdout();
-    stdout.write_all(b"waiting\n").await?;
-    stdout.flush().await?;
+    if leave_group {
+        rustix::process::setsid()?;
+    }
+    let mut stderr = tokio::io::stderr();
+    stderr.write_all(b"waiting\n").await?;
+    stderr.flush().await?;
     tokio::select! {
         () = asked_to_stop(signals, true) => (),
         () = tokio::time::sleep(LIFETIME) => (),
