@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use crate::members::Members;
 use crate::message::{Envelope, is_null};
 use crate::modern::{meta, methods};
-use crate::strict_json::{Name, Names, is_too_deep};
+use crate::strict_json::{DEPTH_LIMIT, Name, Names, is_too_deep};
 use crate::{Inbound, Message, ParseError, RequestId};
 
 /// The longest request id or progress token of a client: both are kept and repeated.
@@ -158,6 +158,8 @@ pub enum ParamsFault {
         #[source]
         fault: MemberFault,
     },
+    #[error("nested more than {DEPTH_LIMIT} levels deep")]
+    TooDeep,
     #[error("progressToken must be a string or a number of at most {ID_BYTES} bytes")]
     ProgressToken,
 }
@@ -206,12 +208,16 @@ impl Message {
         if envelope.id.is_some_and(|id| id.get().len() > ID_BYTES) {
             return Err(ParseError::envelope("`id` is too long", None));
         }
-        if is_too_deep(text) {
-            let reason = "objects and arrays are nested more than 128 levels deep";
-            return Err(ParseError::envelope(reason, id()));
+        let answer = envelope.result.or(envelope.error);
+        if answer.is_some_and(is_too_deep) {
+            return Err(ParseError::envelope(
+                "nested more than 128 levels deep",
+                id(),
+            ));
         }
+        let method = envelope.method.map_or("", RawValue::get);
         let params = params
-            .into_raw()
+            .into_raw(method)
             .map_err(|fault| ParseError::Params { fault, id: id() })?;
         let message = Self::of(&envelope, params)?;
         check_method(&message).map_err(|reason| ParseError::envelope(reason, id()))?;
@@ -286,13 +292,20 @@ impl<'de: 'a, 'a> Deserialize<'de> for Given<'a> {
 // === impl Params ===
 
 impl Params<'_> {
-    fn into_raw(self) -> Result<Option<Box<RawValue>>, ParamsFault> {
+    /// `method` is that of the message, as it was written.
+    fn into_raw(self, method: &str) -> Result<Option<Box<RawValue>>, ParamsFault> {
         let mut params = match self {
             Self::Absent => return Ok(None),
             Self::Object(members) => members,
             Self::Other => return Err(ParamsFault::NotAnObject("params")),
         };
         check(&params, "params", PARAMS)?;
+        // What a tool is called with can be large, and is the service's to check and to record.
+        let left_out = (method == r#""tools/call""#).then_some("arguments");
+        let is_deep = |(name, value)| Some(name) != left_out && is_too_deep(value);
+        if params.iter().any(is_deep) {
+            return Err(ParamsFault::TooDeep);
+        }
         for (member, object, known) in INNER {
             if let Some(Ok(inner)) = params.get(member).map(Members::parse) {
                 check(&inner, object, known)?;

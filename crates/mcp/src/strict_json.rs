@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 /// Up to this many members are compared one by one, which is quicker than hashing them.
 const FEW: usize = 12;
@@ -23,9 +24,10 @@ pub fn check_object(text: &str) -> Result<(), serde_json::Error> {
     deserializer.end()
 }
 
-/// Whether objects and arrays are nested deeper than [`DEPTH_LIMIT`]. `text` must be JSON.
-pub(crate) fn is_too_deep(text: &[u8]) -> bool {
-    // Nearly all messages have fewer brackets than that in all, which is much quicker to see.
+/// Whether objects and arrays are nested deeper than [`DEPTH_LIMIT`].
+pub(crate) fn is_too_deep(value: &RawValue) -> bool {
+    let text = value.get().as_bytes();
+    // Nearly all values have fewer brackets than that in all, which is much quicker to see.
     let brackets = memchr::memchr2_iter(b'[', b'{', text);
     if brackets.take(DEPTH_LIMIT + 1).count() <= DEPTH_LIMIT {
         return false;
@@ -213,13 +215,17 @@ mod tests {
     #[test]
     fn depth_counts_brackets_outside_strings_only() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        assert!(!is_too_deep(nested(DEPTH_LIMIT).as_bytes()));
-        assert!(is_too_deep(nested(DEPTH_LIMIT + 1).as_bytes()));
+        let is_too_deep = |text: &str| {
+            let raw: &RawValue = serde_json::from_str(text).unwrap();
+            is_too_deep(raw)
+        };
+        assert!(!is_too_deep(&nested(DEPTH_LIMIT)));
+        assert!(is_too_deep(&nested(DEPTH_LIMIT + 1)));
         let wide = vec!["[]"; 1_000].join(",");
-        assert!(!is_too_deep(format!("[{wide}]").as_bytes()));
+        assert!(!is_too_deep(&format!("[{wide}]")));
         let text = format!(r#"["\"{}\\","{}"]"#, "[".repeat(500), "{".repeat(500));
-        assert!(!is_too_deep(text.as_bytes()));
+        assert!(!is_too_deep(&text));
         let after = format!(r#"["\\",{}]"#, nested(DEPTH_LIMIT));
-        assert!(is_too_deep(after.as_bytes()));
+        assert!(is_too_deep(&after));
     }
 }

@@ -271,19 +271,19 @@ fn odd_text_is_refused() {
 fn nesting_is_bounded_in_every_member() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let deep = nested(200);
-    for text in [
-        request(&format!(r#"{{"arguments":{{"a":{deep}}}}}"#)),
-        request(&format!(r#"{{"_meta":{{"a":{deep}}}}}"#)),
-        format!(r#"{{"jsonrpc":"2.0","id":7,"result":{deep}}}"#),
-        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","x":{deep}}}"#),
+    for params in [
+        format!(r#"{{"name":"x","_meta":{{"a":{deep}}}}}"#),
+        format!(r#"{{"name":"x","custom":{deep}}}"#),
     ] {
-        assert_refused(&text, codes::INVALID_REQUEST, "128 levels");
+        assert_refused(&request(&params), codes::INVALID_PARAMS, "128 levels");
     }
-    parse(&request(&format!(
-        r#"{{"arguments":{{"a":{}}}}}"#,
-        nested(120)
-    )))
-    .unwrap();
+    let prompt = request(&format!(r#"{{"arguments":{{"a":{deep}}}}}"#));
+    let prompt = prompt.replace("tools/call", "prompts/get");
+    assert_refused(&prompt, codes::INVALID_PARAMS, "128 levels");
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{deep}}}"#);
+    assert_refused(&answer, codes::INVALID_REQUEST, "128 levels");
+    // Those of a tool are checked by the service, which records what it refuses.
+    parse(&request(&format!(r#"{{"arguments":{{"a":{deep}}}}}"#))).unwrap();
 }
 
 #[test]
