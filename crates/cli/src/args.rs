@@ -21,7 +21,7 @@ pub(crate) use self::connect::{ApproveLane, ConnectArgs, Consent, ImportArgs};
 pub(crate) use self::doctor::{DoctorArgs, DoctorCommand};
 pub(crate) use self::examples::command;
 use self::number::number;
-pub(crate) use self::upstream::{AddArgs, ToolSelection, UpstreamCommand};
+pub(crate) use self::upstream::{AddArgs, ServerChange, ToolSelection, UpstreamCommand};
 use crate::completion;
 use crate::printer::Format;
 use crate::time::parse_time;

@@ -1,7 +1,7 @@
 //! All upstreams, kept in step with the config.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -33,7 +33,11 @@ pub struct Fleet {
     applying: Mutex<()>,
     /// Upstreams that were taken out and are still ending.
     leaving: TaskTracker,
+    left_over: LeftOver,
 }
+
+/// The upstreams that are ending, for those who ask.
+type LeftOver = Arc<std::sync::Mutex<Vec<Arc<Upstream>>>>;
 
 // === impl Fleet ===
 
@@ -46,11 +50,19 @@ impl Fleet {
             audience: SharedAudience::default(),
             applying: Mutex::new(()),
             leaving: TaskTracker::new(),
+            left_over: LeftOver::default(),
         }
     }
 
     pub fn get(&self, name: &ServerName) -> Option<Arc<Upstream>> {
         self.upstreams.load().get(name).cloned()
+    }
+
+    /// An upstream that was taken out, switched off or replaced and has not ended yet.
+    pub fn ending(&self, name: &ServerName) -> Option<Arc<Upstream>> {
+        let left_over = lock(&self.left_over);
+        let ending = left_over.iter().find(|upstream| upstream.name() == name);
+        ending.cloned()
     }
 
     /// All upstreams, by name.
@@ -154,6 +166,16 @@ impl Fleet {
     }
 
     fn retire(&self, upstream: Arc<Upstream>) {
-        self.leaving.spawn(async move { upstream.stop().await });
+        let (left_over, changed) = (Arc::clone(&self.left_over), self.changed.clone());
+        lock(&left_over).push(Arc::clone(&upstream));
+        self.leaving.spawn(async move {
+            upstream.stop().await;
+            lock(&left_over).retain(|other| !Arc::ptr_eq(other, &upstream));
+            changed.send_modify(|count| *count += 1);
+        });
     }
+}
+
+fn lock(left_over: &LeftOver) -> MutexGuard<'_, Vec<Arc<Upstream>>> {
+    left_over.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -25,13 +25,13 @@ pub(crate) enum UpstreamCommand {
     Add(AddArgs),
     /// Remove a server from the config
     #[command(visible_alias = "rm")]
-    Remove(ServerSelection),
+    Remove(ServerChange),
     /// Switch a server on
-    Enable(ServerSelection),
+    Enable(ServerChange),
     /// Switch a server off; it stays in the config
-    Disable(ServerSelection),
+    Disable(ServerChange),
     /// Connect a server anew
-    Restart(ServerSelection),
+    Restart(ServerChange),
     /// Show what a server writes to its stderr
     Logs {
         #[command(flatten)]
@@ -57,6 +57,16 @@ pub(crate) struct ServerSelection {
     /// The name of the server
     #[arg(add = ArgValueCompleter::new(completion::servers))]
     pub name: String,
+}
+
+/// What is done to one server takes effect in its own time.
+#[derive(Debug, Args)]
+pub(crate) struct ServerChange {
+    #[command(flatten)]
+    pub server: ServerSelection,
+    /// Return at once instead of waiting up to 30 s for the outcome
+    #[arg(long)]
+    pub no_wait: bool,
 }
 
 /// Tools of one server.

@@ -15,6 +15,7 @@ pub(crate) mod tools;
 pub(crate) mod upstream;
 
 use mcp::RawValue;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
@@ -27,6 +28,10 @@ fn count(number: u64, what: &str) -> String {
 
 /// An answer of the API as data to be shown.
 fn parse(data: &RawValue) -> Result<Value, Failure> {
+    parse_as(data)
+}
+
+fn parse_as<T: DeserializeOwned>(data: &RawValue) -> Result<T, Failure> {
     serde_json::from_str(data.get())
         .map_err(|error| Failure::from_error(Exit::Failed, "the answer is not understood", &error))
 }

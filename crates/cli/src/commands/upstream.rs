@@ -25,14 +25,10 @@ pub(crate) async fn run(
         UpstreamCommand::Import(args) => import::run(&args, settings, printer),
         UpstreamCommand::List => list::run(settings, printer).await,
         UpstreamCommand::Add(args) => add::run(&args, settings, printer).await,
-        UpstreamCommand::Remove(server) => manage::remove(&server.name, settings, printer).await,
-        UpstreamCommand::Enable(server) => {
-            manage::switch(&server.name, true, settings, printer).await
-        }
-        UpstreamCommand::Disable(server) => {
-            manage::switch(&server.name, false, settings, printer).await
-        }
-        UpstreamCommand::Restart(server) => manage::restart(&server.name, settings, printer).await,
+        UpstreamCommand::Remove(server) => manage::remove(&server, settings, printer).await,
+        UpstreamCommand::Enable(server) => manage::switch(&server, true, settings, printer).await,
+        UpstreamCommand::Disable(server) => manage::switch(&server, false, settings, printer).await,
+        UpstreamCommand::Restart(server) => manage::restart(&server, settings, printer).await,
         UpstreamCommand::Logs {
             server,
             lines,

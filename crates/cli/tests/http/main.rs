@@ -2,6 +2,7 @@
 
 mod connections;
 mod open_files;
+mod servers;
 mod slow_clients;
 mod stopping;
 mod support;

@@ -9,7 +9,7 @@ use testkit::{
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use crate::support::{api_key, home};
+use crate::support::{api_key, hangs_in_listing, home};
 use crate::wire::{get, head, modern_call, open, post, send, status};
 
 /// A daemon may take this long beyond its grace; the rest is for a busy machine.
@@ -264,23 +264,11 @@ async fn a_stream_ends_in_order_after_the_calls() {
     assert_eq!(daemon.ended().await.1.code(), Some(0));
 }
 
-/// An upstream that answers the handshake and then nothing.
-const HANGS_IN_LISTING: &str = r#"
-while read -r line; do
-  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-  case "$line" in
-    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}\n' "$id";;
-    *'"method":"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id";;
-    *'"method":"tools/list"'*) touch "$1";;
-  esac
-done
-"#;
-
 #[tokio::test]
 async fn an_upstream_that_hangs_in_its_listing_does_not_hold_the_daemon_up() {
     let home = home();
     let listed = home.path().join("listed");
-    let server = json!({"command": "sh", "args": ["-c", HANGS_IN_LISTING, "sh", listed]});
+    let server = hangs_in_listing(&listed);
     let stubborn = home.upstream(
         "stubborn",
         &Script {

@@ -6,9 +6,11 @@ pub(super) mod entry;
 pub(super) mod logs;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use policy::{OperationType, ServerName, Trust};
 use serde::Serialize;
 use upstream::{State as UpstreamState, Upstream};
@@ -20,6 +22,9 @@ use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
 use crate::engine::Engine;
 use crate::http::AppState;
 
+/// How long a server may take to notice that it is to be restarted.
+const TAKEN_NOTE: Duration = Duration::from_millis(500);
+
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Servers {
     servers: Vec<Server>,
@@ -29,7 +34,7 @@ pub(super) struct Servers {
 pub(super) struct Server {
     #[schema(value_type = String)]
     name: ServerName,
-    /// disabled, connecting, ready, waiting, failed or stopped.
+    /// disabled, connecting, ready, waiting, failed, stopped, or stopping while its process ends.
     state: &'static str,
     /// Whether the config wants it connected.
     enabled: bool,
@@ -100,18 +105,23 @@ pub(super) async fn show(
     State(state): State<AppState>,
     Segment(name): Segment,
 ) -> ApiResult<Server> {
-    let upstream = find(&state.engine, &name)?;
+    let ending = state.engine.fleet().ending(&parse_name(&name)?);
+    let upstream = match (find(&state.engine, &name), ending) {
+        (Ok(upstream), _) | (Err(_), Some(upstream)) => upstream,
+        (Err(error), None) => return Err(error),
+    };
     Ok(Data(Server::of(&state.engine, &upstream)))
 }
 
-/// Drops the connection of a server, if it has one, and connects at once.
+/// Drops the connection of a server, if it has one, and connects at once. The answer does not wait
+/// for the outcome: `GET /api/v1/servers/{name}` shows it.
 #[utoipa::path(
     post,
     path = "/api/v1/servers/{name}/restart",
     tag = "servers",
     params(ServerPath),
     responses(
-        (status = 200, description = "The server, which is being connected.", body = Answer<Server>),
+        (status = 202, description = "The server, which is being connected.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
         (status = 404, description = "There is no such server.", body = ErrorBody),
         (status = 409, description = "The server is switched off.", body = ErrorBody),
@@ -120,7 +130,7 @@ pub(super) async fn show(
 pub(super) async fn restart(
     State(state): State<AppState>,
     Segment(name): Segment,
-) -> ApiResult<Server> {
+) -> Result<Response, ApiError> {
     let upstream = find(&state.engine, &name)?;
     if !upstream.config().enabled {
         let message = format!("'{name}' is switched off");
@@ -128,8 +138,10 @@ pub(super) async fn restart(
             "switch it on with `mcpproxy upstream enable {name}`"
         )));
     }
-    upstream.restart().await;
-    Ok(Data(Server::of(&state.engine, &upstream)))
+    // What does not get through at once waits behind another restart.
+    let _ = tokio::time::timeout(TAKEN_NOTE, upstream.restart()).await;
+    let server = Data(Server::of(&state.engine, &upstream));
+    Ok((StatusCode::ACCEPTED, server).into_response())
 }
 
 pub(super) fn find(engine: &Engine, name: &str) -> Result<Arc<Upstream>, ApiError> {
@@ -159,6 +171,15 @@ pub(super) fn unknown_server(engine: &Engine, name: &str) -> ApiError {
 }
 
 impl Server {
+    /// 202 while something is left to wait for, else 200.
+    fn so_far(self) -> Response {
+        let status = match self.state {
+            "connecting" | "stopping" => StatusCode::ACCEPTED,
+            _ => StatusCode::OK,
+        };
+        (status, Data(self)).into_response()
+    }
+
     pub(super) fn of(engine: &Engine, upstream: &Upstream) -> Self {
         let status = upstream.status();
         let mut lanes = Lanes::default();
@@ -173,6 +194,9 @@ impl Server {
             }
         }
         let failure = status.state.failure();
+        // One that is switched on again is being connected, whatever is left of the one before.
+        let is_wanted = upstream.config().enabled && engine.fleet().get(upstream.name()).is_some();
+        let is_ending = !is_wanted && engine.fleet().ending(upstream.name()).is_some();
         let retry_in_ms = match &status.state {
             UpstreamState::Waiting { retry_at, .. } => {
                 let left = retry_at
@@ -184,7 +208,11 @@ impl Server {
         };
         Self {
             name: upstream.name().clone(),
-            state: status.state.as_str(),
+            state: if is_ending {
+                "stopping"
+            } else {
+                status.state.as_str()
+            },
             enabled: upstream.config().enabled,
             tools: status.tools.all().len(),
             lanes,

@@ -1,53 +1,172 @@
 //! `mcpproxy upstream remove|enable|disable|restart`.
+//!
+//! The daemon answers at once; what comes of it shows in the state of the server, which is watched
+//! for a while.
+
+use std::time::{Duration, Instant};
 
 use config::Settings;
 use mcp::RawValue;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::path;
 use crate::api::{Api, Needs};
-use crate::commands::parse;
+use crate::args::ServerChange;
+use crate::commands::{count, parse, parse_as};
 use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Format, Printer};
 
-pub(super) async fn remove(name: &str, settings: &Settings, printer: &Printer) -> Outcome {
+/// How long the outcome is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How a server is, as far as it matters here.
+#[derive(Debug, Deserialize)]
+struct Server {
+    state: String,
+    tools: u64,
+    last_error: Option<String>,
+    advice: Option<String>,
+}
+
+/// What the daemon answered, and how far the server has come.
+struct Change {
+    answer: Box<RawValue>,
+    /// None if nothing was waited for, or the server is gone.
+    server: Option<Server>,
+}
+
+pub(super) async fn remove(
+    change: &ServerChange,
+    settings: &Settings,
+    printer: &Printer,
+) -> Outcome {
+    let name = &change.server.name;
     let api = Api::reach(settings, Needs::Config).await?;
-    let answer = api.delete(&path(name)).await;
+    let removed = async {
+        let answer = api.delete(&path(name)).await?;
+        let server = watch(&api, change).await?.map(|(server, _)| server);
+        Ok(Change { answer, server })
+    };
+    let removed = removed.await;
     api.close().await;
-    confirm(answer, &format!("'{name}' is removed"), printer)
+    let removed = removed?;
+    check_stopped(&removed, name)?;
+    confirm(&removed.answer, &format!("'{name}' is removed"), printer)
 }
 
 pub(super) async fn switch(
-    name: &str,
+    change: &ServerChange,
     enabled: bool,
     settings: &Settings,
     printer: &Printer,
 ) -> Outcome {
-    let (verb, state) = if enabled {
-        ("enable", "on")
-    } else {
-        ("disable", "off")
-    };
+    let name = &change.server.name;
     let api = Api::reach(settings, Needs::Config).await?;
-    let answer = api
-        .post(&format!("{}/{verb}", path(name)), &json!({}))
-        .await;
+    let verb = if enabled { "enable" } else { "disable" };
+    let switched = post(&api, change, verb).await;
     api.close().await;
-    confirm(answer, &format!("'{name}' is {state}"), printer)
+    let switched = switched?;
+    if enabled {
+        let connected = check_connected(&switched, name)?;
+        let what = connected.unwrap_or_else(|| format!("'{name}' is on"));
+        return confirm(&switched.answer, &what, printer);
+    }
+    check_stopped(&switched, name)?;
+    confirm(&switched.answer, &format!("'{name}' is off"), printer)
 }
 
 /// Only a daemon has anything to restart.
-pub(super) async fn restart(name: &str, settings: &Settings, printer: &Printer) -> Outcome {
+pub(super) async fn restart(
+    change: &ServerChange,
+    settings: &Settings,
+    printer: &Printer,
+) -> Outcome {
+    let name = &change.server.name;
     let api = Api::daemon(settings).await?;
-    let answer = api
-        .post(&format!("{}/restart", path(name)), &json!({}))
-        .await;
-    confirm(answer, &format!("'{name}' is being connected"), printer)
+    let restarted = post(&api, change, "restart").await?;
+    let connected = check_connected(&restarted, name)?;
+    let what = connected.unwrap_or_else(|| format!("'{name}' is being connected"));
+    confirm(&restarted.answer, &what, printer)
 }
 
-fn confirm(answer: Result<Box<RawValue>, Failure>, what: &str, printer: &Printer) -> Outcome {
-    let answer = parse(&answer?)?;
+async fn post(api: &Api, change: &ServerChange, verb: &str) -> Result<Change, Failure> {
+    let path = format!("{}/{verb}", path(&change.server.name));
+    let answer = api.post(&path, &json!({})).await?;
+    Ok(match watch(api, change).await? {
+        Some((server, answer)) => Change {
+            answer,
+            server: Some(server),
+        },
+        None => Change {
+            answer,
+            server: None,
+        },
+    })
+}
+
+/// Waits until the server has come to rest, and returns how it is then. None if there is nothing to
+/// wait for: no daemon that would do anything, no wish to wait, or no server any more.
+async fn watch(
+    api: &Api,
+    change: &ServerChange,
+) -> Result<Option<(Server, Box<RawValue>)>, Failure> {
+    if change.no_wait || !api.is_daemon() {
+        return Ok(None);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        let answer = match api.get(&path(&change.server.name)).await {
+            Err(failure) if failure.exit == Exit::NotFound => return Ok(None),
+            answer => answer?,
+        };
+        let server: Server = parse_as(&answer)?;
+        let is_moving = matches!(server.state.as_str(), "connecting" | "stopping");
+        if !is_moving || Instant::now() >= deadline {
+            return Ok(Some((server, answer)));
+        }
+    }
+}
+
+/// What to say of a server that is connected; none if it was not waited for.
+fn check_connected(change: &Change, name: &str) -> Result<Option<String>, Failure> {
+    let Some(server) = &change.server else {
+        return Ok(None);
+    };
+    if server.state == "connecting" {
+        let seconds = PATIENCE.as_secs();
+        let what = format!("'{name}' is still being connected after {seconds} s");
+        return Err(Failure::new(Exit::Failed, what).advice(
+            "see how it goes on with `mcpproxy upstream list`, and what it writes with `mcpproxy upstream logs`",
+        ));
+    }
+    if let Some(error) = &server.last_error {
+        let failure = Failure::new(Exit::Failed, format!("'{name}' is not connected")).why(error);
+        return Err(match &server.advice {
+            Some(advice) => failure.advice(advice),
+            None => failure,
+        });
+    }
+    let tools = count(server.tools, "tool");
+    Ok(Some(format!("'{name}' is connected: {tools}")))
+}
+
+fn check_stopped(change: &Change, name: &str) -> Result<(), Failure> {
+    let stopping = |server: &&Server| server.state == "stopping";
+    if change.server.as_ref().filter(stopping).is_none() {
+        return Ok(());
+    }
+    let seconds = PATIENCE.as_secs();
+    let what = format!("the process of '{name}' is still running after {seconds} s");
+    Err(Failure::new(Exit::Failed, what)
+        .advice("the config is changed; look at the process with `ps`, and end it if need be"))
+}
+
+fn confirm(answer: &RawValue, what: &str, printer: &Printer) -> Outcome {
+    let answer = parse(answer)?;
     match printer.format {
         Format::Table => printer.text(&format!("{}\n", escape::line(what))),
         _ => printer.data(&answer, None),

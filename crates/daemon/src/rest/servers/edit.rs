@@ -114,7 +114,7 @@ pub(in crate::rest) async fn change(
     BodyText(text): BodyText,
 ) -> ApiResult<Server> {
     let patch = read_patch(&text)?;
-    edit(&state, &name, |document, name| {
+    let changed = edit(&state, &name, |document, name| {
         let old = document.server(name).cloned();
         let (Some(old), Some(text)) = (old, document.patched_entry(name, &patch)) else {
             return Err(unknown_server(&state.engine, name.as_str()));
@@ -125,18 +125,20 @@ pub(in crate::rest) async fn change(
         }
         document.set_server(&new);
         Ok(())
-    })
-    .await
+    });
+    changed.await.map(Data)
 }
 
-/// Switches a server on.
+/// Switches a server on. The answer does not wait until it is connected: `GET
+/// /api/v1/servers/{name}` shows how that goes.
 #[utoipa::path(
     post,
     path = "/api/v1/servers/{name}/enable",
     tag = "servers",
     params(ServerPath),
     responses(
-        (status = 200, description = "The server, which is being connected.", body = Answer<Server>),
+        (status = 200, description = "The server, which is connected or cannot be.", body = Answer<Server>),
+        (status = 202, description = "The server, which is being connected.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
         (status = 404, description = "There is no such server.", body = ErrorBody),
         (status = 409, description = "The config file is not valid, or was changed meanwhile.", body = ErrorBody),
@@ -146,11 +148,12 @@ pub(in crate::rest) async fn change(
 pub(in crate::rest) async fn enable(
     State(state): State<AppState>,
     Segment(name): Segment,
-) -> ApiResult<Server> {
-    switch(&state, &name, true).await
+) -> Result<Response, ApiError> {
+    Ok(switch(&state, &name, true).await?.so_far())
 }
 
-/// Switches a server off. It stays in the config.
+/// Switches a server off. It stays in the config. The answer does not wait until its process is
+/// gone: `GET /api/v1/servers/{name}` says `stopping` until then.
 #[utoipa::path(
     post,
     path = "/api/v1/servers/{name}/disable",
@@ -158,6 +161,7 @@ pub(in crate::rest) async fn enable(
     params(ServerPath),
     responses(
         (status = 200, description = "The server, which is off.", body = Answer<Server>),
+        (status = 202, description = "The server, whose process is ending.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
         (status = 404, description = "There is no such server.", body = ErrorBody),
         (status = 409, description = "The config file is not valid, or was changed meanwhile.", body = ErrorBody),
@@ -167,11 +171,12 @@ pub(in crate::rest) async fn enable(
 pub(in crate::rest) async fn disable(
     State(state): State<AppState>,
     Segment(name): Segment,
-) -> ApiResult<Server> {
-    switch(&state, &name, false).await
+) -> Result<Response, ApiError> {
+    Ok(switch(&state, &name, false).await?.so_far())
 }
 
-/// Removes a server from the config.
+/// Removes a server from the config. The answer does not wait until its process is gone: `GET
+/// /api/v1/servers/{name}` says `stopping` until then, and 404 afterwards.
 #[utoipa::path(
     delete,
     path = "/api/v1/servers/{name}",
@@ -179,6 +184,7 @@ pub(in crate::rest) async fn disable(
     params(ServerPath),
     responses(
         (status = 200, description = "The server is gone.", body = Answer<Removed>),
+        (status = 202, description = "The server is out of the config, and its process is ending.", body = Answer<Removed>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
         (status = 404, description = "There is no such server.", body = ErrorBody),
         (status = 409, description = "The config file is not valid, or was changed meanwhile.", body = ErrorBody),
@@ -188,7 +194,7 @@ pub(in crate::rest) async fn disable(
 pub(in crate::rest) async fn remove(
     State(state): State<AppState>,
     Segment(name): Segment,
-) -> ApiResult<Removed> {
+) -> Result<Response, ApiError> {
     let parsed = parse_name(&name)?;
     let remove = |document: &mut Document| {
         let removed = document.remove_server(&parsed);
@@ -197,10 +203,14 @@ pub(in crate::rest) async fn remove(
             .ok_or_else(|| unknown_server(&state.engine, &name))
     };
     state.edit_config(remove).await?;
-    Ok(Data(Removed { name: parsed }))
+    let status = match state.engine.fleet().ending(&parsed) {
+        Some(_) => StatusCode::ACCEPTED,
+        None => StatusCode::OK,
+    };
+    Ok((status, Data(Removed { name: parsed })).into_response())
 }
 
-async fn switch(state: &AppState, name: &str, enabled: bool) -> ApiResult<Server> {
+async fn switch(state: &AppState, name: &str, enabled: bool) -> Result<Server, ApiError> {
     edit(state, name, |document, name| {
         let Some(server) = document.server(name).cloned() else {
             return Err(unknown_server(&state.engine, name.as_str()));
@@ -216,13 +226,13 @@ async fn edit(
     state: &AppState,
     name: &str,
     change: impl FnOnce(&mut Document, &ServerName) -> Result<(), ApiError>,
-) -> ApiResult<Server> {
+) -> Result<Server, ApiError> {
     let parsed = parse_name(name)?;
     state
         .edit_config(|document| change(document, &parsed))
         .await?;
     let upstream = find(&state.engine, name)?;
-    Ok(Data(Server::of(&state.engine, &upstream)))
+    Ok(Server::of(&state.engine, &upstream))
 }
 
 /// Whoever can name a program runs it as the user of the daemon, which a key alone does not allow.
