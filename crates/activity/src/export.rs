@@ -3,6 +3,9 @@
 
 mod csv;
 
+#[doc(hidden)]
+pub use csv::write_line;
+
 use std::fmt;
 use std::sync::Arc;
 

@@ -27,6 +27,12 @@ mod words;
 pub use chain::{Checkpoint, Hash, InvalidHash, Link};
 pub use event::{Event, Follow, FollowError, Phase, Replay};
 pub use export::{Export, ExportError, ExportFormat, ExportRequest};
+/// What only fuzz targets need from outside.
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::export::write_line as csv_line;
+    pub use crate::sqlite::{read_segment, write_body, write_segment};
+}
 pub use facts::{Facts, Given};
 pub use filter::{Filter, FilterError};
 pub use id::{ActivityId, InvalidActivityId};

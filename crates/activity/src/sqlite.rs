@@ -41,6 +41,8 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::broadcast;
 
 pub use error::OpenError;
+#[doc(hidden)]
+pub use journal::{read_segment, write_body, write_segment};
 
 use crate::chain::{Hash, Link};
 use crate::event::{Event, Replay};

@@ -12,6 +12,8 @@ mod door;
 mod edit;
 mod error;
 mod file;
+#[doc(hidden)]
+pub mod fuzzing;
 mod import;
 mod permissions;
 mod places;

@@ -79,7 +79,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         loop {
             let available = self.reader.fill_buf().await?;
             if available.is_empty() {
-                if self.line.is_empty() {
+                if self.is_blank() {
                     return Ok(None);
                 }
                 break;
@@ -105,7 +105,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 break;
             }
             if end.is_some() {
-                if self.line.trim_ascii().is_empty() && self.skipped == 0 {
+                if self.is_blank() {
                     self.line.clear();
                     continue;
                 }
@@ -114,6 +114,10 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
         self.consumed = true;
         Ok(Some(self.current()))
+    }
+
+    fn is_blank(&self) -> bool {
+        self.skipped == 0 && self.line.trim_ascii().is_empty()
     }
 
     fn current(&self) -> Line<'_> {
@@ -199,6 +203,7 @@ mod tests {
     #[tokio::test]
     async fn lines_end_with_either_line_end_or_the_stream() {
         assert_eq!(read_all(b"a\r\n\n  \nb\nc", 16).await, ["a", "b", "c"]);
+        assert_eq!(read_all(b"a\n \r", 16).await, ["a"]);
     }
 
     #[tokio::test]

@@ -87,7 +87,7 @@ fn string_end(text: &[u8], start: usize) -> Option<usize> {
 fn leading_id(text: &[u8]) -> Option<RequestId> {
     let length = match text.first()? {
         b'"' => string_end(text, 0)? + 1,
-        _ => text.iter().take_while(|byte| byte.is_ascii_digit()).count(),
+        _ => text.iter().take_while(|byte| is_numeric(**byte)).count(),
     };
     // Something has to follow, or the number may go on beyond the cut.
     text.get(length)?;
@@ -106,6 +106,10 @@ fn id_in_tail(tail: &[u8]) -> Option<RequestId> {
         .and_then(|member| member.strip_prefix(b"\"id\""))
         .and_then(|rest| rest.trim_ascii_start().strip_prefix(b":"))
         .and_then(|value| parse(value.trim_ascii()))
+}
+
+fn is_numeric(byte: u8) -> bool {
+    byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
 fn parse(id: &[u8]) -> Option<RequestId> {

@@ -42,17 +42,18 @@ struct Line<'a> {
 }
 
 pub(super) fn write_header(output: &mut Vec<u8>, include_bodies: bool) {
+    let bodies = if include_bodies { BODY_COLUMNS } else { &[] };
+    write_line(output, COLUMNS.iter().chain(bodies).copied());
+}
+
+/// Writes one line of these fields.
+pub fn write_line<'a>(output: &mut Vec<u8>, fields: impl IntoIterator<Item = &'a str>) {
     let mut line = Line {
         output,
         first: true,
     };
-    for column in COLUMNS {
-        line.field(column);
-    }
-    if include_bodies {
-        for column in BODY_COLUMNS {
-            line.field(column);
-        }
+    for field in fields {
+        line.field(field);
     }
     line.end();
 }

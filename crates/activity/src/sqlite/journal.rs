@@ -163,7 +163,8 @@ pub(super) fn discard(files: &Files) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn read_segment(bytes: &[u8]) -> (u64, Vec<Entry>) {
+/// The number of a segment and its entries, as far as it is whole.
+pub fn read_segment(bytes: &[u8]) -> (u64, Vec<Entry>) {
     let (mut number, mut entries, mut rest) = (0, Vec::new(), bytes);
     let mut salt = 0;
     while !rest.is_empty() {
@@ -185,6 +186,23 @@ fn read_segment(bytes: &[u8]) -> (u64, Vec<Entry>) {
         }
     }
     (number, entries)
+}
+
+/// A segment with these entries, as it is written.
+pub fn write_segment(number: u64, entries: &[Entry]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frame::write_segment(&mut bytes, number);
+    for entry in entries {
+        frame::write_entry(&mut bytes, frame::salt(number), entry);
+    }
+    bytes
+}
+
+/// A segment whose second frame has this body, right or wrong, and the checksum that it needs.
+pub fn write_body(number: u64, body: &[u8]) -> Vec<u8> {
+    let mut bytes = write_segment(number, &[]);
+    frame::write_body(&mut bytes, frame::salt(number), body);
+    bytes
 }
 
 #[cfg(test)]

@@ -35,8 +35,13 @@ impl Document {
             file: file.to_owned(),
             source,
         })?;
-        let servers = load::parse(&content, file)?.config.mcp_servers;
-        let tree = load::decode(&content).and_then(|text| Ok((load::read_object(text)?, text)));
+        Self::parse(&content, file)
+    }
+
+    /// Reads the content of a config file; `file` is where it is saved.
+    pub fn parse(content: &[u8], file: &Path) -> Result<Self, LoadError> {
+        let servers = load::parse(content, file)?.config.mcp_servers;
+        let tree = load::decode(content).and_then(|text| Ok((load::read_object(text)?, text)));
         let (root, text) = tree.map_err(|fault| LoadError::Invalid {
             file: file.to_owned(),
             fault,

@@ -134,6 +134,13 @@ fn write(
     put_number(output, start + 4, checksum as usize);
 }
 
+/// A frame around a body that is there already.
+pub(super) fn write_body(output: &mut Vec<u8>, salt: u32, body: &[u8]) {
+    output.extend(number(body.len()).to_le_bytes());
+    output.extend((salt ^ crc32fast::hash(body)).to_le_bytes());
+    output.extend(body);
+}
+
 /// Reads the first frame, and tells where the next one begins.
 pub(super) fn read(bytes: &[u8], salt: u32) -> Result<(Content, &[u8]), FrameError> {
     let mut rest = bytes;
