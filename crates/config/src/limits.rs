@@ -91,6 +91,16 @@ limits! {
     idle_timeout: time = Duration::from_mins(5);
     /// How long a client may pause while it reads an answer.
     write_timeout: time = Duration::from_secs(30);
+    /// How long an upstream may send nothing while calls wait for it before it is pinged.
+    ping_after: time = Duration::from_secs(15);
+    /// How long an upstream may take to answer a ping.
+    ping_timeout: time = Duration::from_secs(5);
+    /// How long an upstream that has answered pings during calls may send nothing while calls wait
+    /// for it before its connection is given up.
+    silence: time = Duration::from_secs(45);
+    /// How long a call that waits for its client's answer keeps a connection to itself that another
+    /// client needs.
+    parked_time: time = Duration::from_secs(30);
 }
 
 const MIB: usize = 1024 * 1024;
@@ -102,6 +112,12 @@ pub struct Time(Duration);
 impl Time {
     pub fn get(self) -> Duration {
         self.0
+    }
+}
+
+impl From<Duration> for Time {
+    fn from(time: Duration) -> Self {
+        Self(time)
     }
 }
 

@@ -29,7 +29,8 @@ pub(super) struct Servers {
 pub(super) struct Server {
     #[schema(value_type = String)]
     name: ServerName,
-    /// disabled, connecting, ready, waiting, failed or stopped.
+    /// disabled, connecting, ready, degraded (takes calls, but `last_error` says what is wrong),
+    /// waiting, failed or stopped.
     state: &'static str,
     /// Whether the config wants it connected.
     enabled: bool,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Method, RequestBuilder, Response, Url};
 
@@ -106,7 +107,9 @@ impl Wire {
     }
 
     async fn answered(&self, request: RequestBuilder) -> Result<Response, RequestError> {
-        let response = request.send().await?;
+        // Without its type, which is so deep that the compiler gives up where it is used.
+        let sending: BoxFuture<'_, _> = Box::pin(request.send());
+        let response = sending.await?;
         self.incoming.hear();
         Ok(response)
     }
