@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use catalog::ToolDefinition;
 use mcp::{ErrorObject, RawValue};
-use policy::{Call, Code, IntentDeclaration, IntentMode, Refusal, ToolId, ToolVariant, decide};
+use policy::{
+    Call, Code, IntentDeclaration, IntentMode, Refusal, Tier, ToolId, ToolVariant, decide,
+};
 use tokio::sync::mpsc;
 use upstream::{CallError, Forward, OnBehalf, ToolCall, Upstream};
 
@@ -83,6 +85,9 @@ impl Engine {
             }
         };
         let variant = admitted.variant;
+        let effective = admitted.decided.decision.effective.tier();
+        // The lane is the caller's word; that a tool only reads has to be known of the tool.
+        let repeatable = effective == Some(Tier::ReadOnly);
         let entry = log_entry(request, caller, Some(&admitted.decided), Some(variant));
         let record = self.record_start(entry, variant).await?;
         // Boxed: the doors move this future about before it runs, each move a copy of its state,
@@ -96,6 +101,7 @@ impl Engine {
                     meta: request.meta.as_deref(),
                     progress,
                     sent: Some(&sent),
+                    repeatable,
                 };
                 let calling = Box::pin(admitted.upstream.call_tool(call));
                 self.under_way.or_interrupted(calling).await
@@ -107,6 +113,7 @@ impl Engine {
                     progress,
                     client,
                     sent: Some(&sent),
+                    repeatable,
                 };
                 let calling = Box::pin(admitted.upstream.request(forward));
                 self.under_way.or_interrupted(calling).await
@@ -234,6 +241,11 @@ fn interrupted(name: &str, sent: bool) -> Refusal {
 }
 
 fn failed(tool: &ToolId, error: CallError) -> Refusal {
+    let sent = error.may_have_run();
+    refusal_of(tool, error).with("sent", sent)
+}
+
+fn refusal_of(tool: &ToolId, error: CallError) -> Refusal {
     match error {
         CallError::Unavailable { state, .. } => unavailable(tool.server(), &state),
         CallError::Timeout { after } => {
@@ -260,11 +272,38 @@ fn failed(tool: &ToolId, error: CallError) -> Refusal {
                 Some(data) => refusal.with("upstream_data", data),
             }
         }
+        CallError::Busy {
+            running,
+            waiting,
+            retry_after,
+            server,
+        } => {
+            let seconds = retry_after.as_secs();
+            let message = format!(
+                "Server '{server}' is busy: {running} calls are under way and {waiting} wait. The \
+                 call was not sent; try again in about {seconds} s"
+            );
+            Refusal::new(Code::ServerUnavailable, message)
+                .with("server", server.as_str())
+                .with("retry_after_seconds", seconds)
+        }
+        CallError::NotSent { server, after } => {
+            let seconds = after.as_secs_f64().ceil();
+            let message = format!(
+                "Server '{server}' was busy with other calls for {seconds} s. The call was not \
+                 sent, so it can be made again"
+            );
+            Refusal::new(Code::ServerUnavailable, message).with("server", server.as_str())
+        }
         error @ CallError::NoConnection { .. } => {
             Refusal::new(Code::ServerUnavailable, error.to_string())
                 .with("server", tool.server().as_str())
         }
-        error @ (CallError::Wire(_) | CallError::InputRefused { .. }) => Refusal::new(
+        error @ (CallError::Wire(_)
+        | CallError::Lost { .. }
+        | CallError::TooLarge { .. }
+        | CallError::Unanswered { .. }
+        | CallError::InputRefused { .. }) => Refusal::new(
             Code::UpstreamError,
             format!("Tool '{tool}' failed: {error}"),
         )

@@ -60,16 +60,18 @@ impl Engine {
         activity: Activity,
         pins: Pins,
     ) -> Arc<Self> {
+        let known_tools = pins.known_tools();
         let engine = Arc::new(Self {
             config: ArcSwap::new(Arc::clone(&config)),
-            fleet: Fleet::new(surroundings),
+            fleet: Fleet::new(surroundings, config.limits),
             catalog: CatalogKeeper::new(pins),
             activity,
             recording_changed: Notify::new(),
             under_way: UnderWay::default(),
         });
         tokio::spawn(catalog_keeper::follow_fleet(Arc::downgrade(&engine)));
-        engine.fleet.apply(&config.mcp_servers).await;
+        let servers = &config.mcp_servers;
+        engine.fleet.apply_knowing(servers, known_tools).await;
         engine
     }
 

@@ -1,9 +1,9 @@
 //! Lists of several upstreams as one: every page of every upstream, in the order of their names.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use mcp::client::ListingOverrun;
 use mcp::server::RequestContext;
 use mcp::{ErrorObject, RawValue, codes};
 use policy::ServerName;
@@ -13,9 +13,6 @@ use serde_json::value::to_raw_value;
 use upstream::{OnBehalf, Upstream};
 
 use crate::door::passage::forward;
-
-/// A guard against a server that never stops.
-const MOST_PAGES: usize = 1_000;
 
 /// An element of a list, and whose it is.
 pub(super) struct Item {
@@ -64,23 +61,30 @@ async fn list(
     }
 
     let unreadable = |error: serde_json::Error| ErrorObject::internal(error.to_string());
+    let overrun = |error: ListingOverrun| ErrorObject::internal(error.to_string());
     let mut elements: Vec<Box<RawValue>> = Vec::new();
-    let mut seen = HashSet::new();
+    let mut listing = upstream.listing();
     let mut params = None;
-    for _ in 0..MOST_PAGES {
-        let page = forward(upstream, method, params.take(), client, context).await?;
+    loop {
+        let left = listing.time_left().map_err(overrun)?;
+        let asking = forward(upstream, method, params.take(), client, context);
+        let page = tokio::time::timeout(left, asking)
+            .await
+            .unwrap_or_else(|_| Err(overrun(listing.late())))?;
         let members = mcp::Members::parse(&page).map_err(unreadable)?;
         let Some(listed) = members.get(member) else {
             break;
         };
         let listed: Vec<Box<RawValue>> = serde_json::from_str(listed.get()).map_err(unreadable)?;
+        let new = listed.len();
         elements.extend(listed);
         let Cursor { next_cursor } = serde_json::from_str(page.get()).map_err(unreadable)?;
-        match next_cursor {
-            Some(next) if seen.insert(next.clone()) => {
+        let bytes = page.get().len();
+        match listing.turn(bytes, new, next_cursor).map_err(overrun)? {
+            Some(next) => {
                 params = Some(to_raw_value(&json!({ "cursor": next })).map_err(unreadable)?);
             }
-            _ => break,
+            None => break,
         }
     }
     Ok(elements)

@@ -16,7 +16,7 @@ use mcp::{ErrorObject, Members, Notification, RawValue, Request, codes};
 use policy::ServerName;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use upstream::{State, Upstream};
+use upstream::Upstream;
 
 use self::lists::{Item, gather};
 use self::names::{renamed, resolve, with_name};
@@ -98,7 +98,7 @@ impl DirectDoor {
         let deadline = Instant::now() + CONNECTING_PATIENCE;
         let upstreams = self.engine.upstreams();
         join_all(upstreams.iter().map(|upstream| upstream.settled(deadline))).await;
-        let is_ready = |upstream: &Arc<Upstream>| matches!(upstream.status().state, State::Ready);
+        let is_ready = |upstream: &Arc<Upstream>| upstream.status().state.is_connected();
         upstreams.into_iter().filter(is_ready).collect()
     }
 

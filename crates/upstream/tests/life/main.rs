@@ -1,0 +1,7 @@
+//! What becomes of a fleet when its upstreams misbehave. The upstreams are real processes.
+
+mod calls;
+mod death;
+mod health;
+mod listing;
+mod support;
