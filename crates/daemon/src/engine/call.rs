@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catalog::ToolDefinition;
+use config::Limits;
+use mcp::client::RequestError;
 use mcp::{ErrorObject, RawValue};
 use policy::{Call, Code, IntentDeclaration, IntentMode, Refusal, ToolId, ToolVariant, decide};
 use tokio::sync::mpsc;
@@ -102,7 +104,7 @@ impl Engine {
             if let CallError::Rpc(answered) = &failure {
                 error = Some(answered.clone());
             }
-            failed(&admitted.tool, failure)
+            failed(&admitted.tool, failure, &self.config.load().limits)
         });
         if let Some(record) = record {
             self.record_end(record, &answer, started.elapsed()).await;
@@ -202,8 +204,20 @@ impl From<Refusal> for Failed {
     }
 }
 
-fn failed(tool: &ToolId, error: CallError) -> Refusal {
+fn failed(tool: &ToolId, error: CallError, limits: &Limits) -> Refusal {
     match error {
+        CallError::Wire(RequestError::TooLarge { .. }) => {
+            let limit = limits.upstream_message_bytes;
+            let message = format!(
+                "Tool '{tool}' answered with more than {}, which is the most that one message of a \
+                 server may have. The call may have had its effect. Do: ask the tool for less, or \
+                 have the operator raise limits.upstream_message_bytes",
+                size(limit)
+            );
+            Refusal::new(Code::UpstreamError, message)
+                .with("tool", tool.as_str())
+                .with("limit_bytes", limit)
+        }
         CallError::Unavailable { state, .. } => unavailable(tool.server(), &state),
         CallError::Timeout { after } => {
             let seconds = after.as_secs_f64();
@@ -239,5 +253,15 @@ fn failed(tool: &ToolId, error: CallError) -> Refusal {
         )
         .with("tool", tool.as_str()),
         error @ CallError::Meta(_) => Refusal::new(Code::InvalidArgs, error.to_string()),
+    }
+}
+
+/// A number of bytes as people write it.
+fn size(bytes: usize) -> String {
+    const MIB: usize = 1024 * 1024;
+
+    match bytes % MIB {
+        0 => format!("{} MiB", bytes / MIB),
+        _ => format!("{bytes} bytes"),
     }
 }
