@@ -6,6 +6,7 @@ mod audit;
 mod call;
 mod catalog_keeper;
 mod describe;
+mod flood;
 mod locate;
 mod pin_keeper;
 mod quarantine;
@@ -24,6 +25,7 @@ use arc_swap::ArcSwap;
 use catalog::Snapshot;
 use catalog_keeper::CatalogKeeper;
 use config::Config;
+use flood::Flood;
 use tokio::sync::Notify;
 use upstream::{Fleet, Surroundings, Upstream};
 
@@ -47,6 +49,7 @@ pub struct Engine {
     catalog: CatalogKeeper,
     activity: Activity,
     recording_changed: Notify,
+    flood: Flood,
 }
 
 // === impl Engine ===
@@ -65,6 +68,7 @@ impl Engine {
             catalog: CatalogKeeper::new(pins),
             activity,
             recording_changed: Notify::new(),
+            flood: Flood::new(&config.limits),
         });
         tokio::spawn(catalog_keeper::follow_fleet(Arc::downgrade(&engine)));
         engine.fleet.apply(&config.mcp_servers).await;
@@ -84,6 +88,7 @@ impl Engine {
     pub async fn shutdown(&self) {
         self.fleet.shutdown().await;
         self.settle_pins().await;
+        self.flood.end().await;
     }
 
     pub fn config(&self) -> Arc<Config> {
