@@ -386,6 +386,9 @@ pub(crate) fn log_advice(error: &ChronicleError) -> &'static str {
         }
         OpenError::Foreign(_) => "move it away to begin a new log",
         OpenError::SymbolicLink(_) => "remove the link, or put the file itself in its place",
+        OpenError::ForeignOwner(_) => {
+            "take it over with chown, or choose a directory of your own with --data-dir"
+        }
         OpenError::SharedDirectory(_) => "choose a directory that is yours alone with --data-dir",
         OpenError::File { .. } => {
             "make it a plain file that you can read and write, or move it away; or choose another \

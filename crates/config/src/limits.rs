@@ -103,6 +103,11 @@ limits! {
     /// How long a call that waits for its client's answer keeps a connection to itself that another
     /// client needs.
     parked_time: time = Duration::from_secs(30);
+    /// Refused calls of one client per second that each get a record, and ten times as many at once;
+    /// more are counted in one record.
+    refusal_records: count = 20;
+    /// How long refused calls and changed tools are counted before the count is recorded.
+    refusal_window: time = Duration::from_secs(10);
 }
 
 const MIB: usize = 1024 * 1024;

@@ -6,6 +6,7 @@ mod audit;
 mod call;
 mod catalog_keeper;
 mod describe;
+mod flood;
 mod locate;
 mod pin_keeper;
 mod quarantine;
@@ -24,6 +25,7 @@ use arc_swap::ArcSwap;
 use catalog::Snapshot;
 use catalog_keeper::CatalogKeeper;
 use config::Config;
+use flood::Flood;
 use tokio::sync::Notify;
 use upstream::{Fleet, Surroundings, Upstream};
 
@@ -48,6 +50,7 @@ pub struct Engine {
     activity: Activity,
     recording_changed: Notify,
     under_way: UnderWay,
+    flood: Flood,
 }
 
 // === impl Engine ===
@@ -68,6 +71,7 @@ impl Engine {
             activity,
             recording_changed: Notify::new(),
             under_way: UnderWay::default(),
+            flood: Flood::new(&config.limits),
         });
         tokio::spawn(catalog_keeper::follow_fleet(Arc::downgrade(&engine)));
         let servers = &config.mcp_servers;
@@ -88,6 +92,7 @@ impl Engine {
     pub async fn shutdown(&self) {
         self.fleet.shutdown().await;
         self.settle_pins().await;
+        self.flood.end().await;
     }
 
     pub fn config(&self) -> Arc<Config> {

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use activity::{
-    Durability, End, Facts, Metadata, OpenRecord, Outcome, RecordType, RecordedIntent, Source,
-    Start, StoreError,
+    Durability, End, Facts, Metadata, Missed, OpenRecord, Outcome, RecordType, RecordedIntent,
+    Source, Start, StoreError,
 };
 use config::Payloads;
 use mcp::RawValue;
 use policy::{Code, Decision, Refusal, ToolVariant};
 use serde::Deserialize;
 
+use super::flood::Cause;
 use super::{CallRequest, Engine};
 
 /// Characters of an upstream's error text that stand in the record's message; all of it is in the
@@ -93,6 +94,10 @@ impl Engine {
     /// Records a call that was not sent.
     pub(super) async fn record_refusal(&self, entry: Start<'_>, refusal: &Refusal, took: Duration) {
         let (code, message) = (refusal.code.as_str(), refusal.message.as_str());
+        let cause = Cause::Client(entry.client_name.map(Into::into));
+        if !self.flood.admits(cause, code, &self.activity) {
+            return;
+        }
         let (record_type, outcome) = match kind_of(refusal.code) {
             Kind::Policy => (
                 RecordType::PolicyDecision,
@@ -110,6 +115,7 @@ impl Engine {
             .activity
             .record(start, End::new(outcome, took), Durability::Written);
         if let Err(error) = stored.await {
+            self.activity.missed(Missed::Refusal);
             tracing::error!(%error, code, "a refused call is not recorded");
         }
     }
@@ -128,10 +134,14 @@ impl Engine {
         match self.activity.begin(entry, durability).await {
             Ok(record) => Ok(Some(record)),
             Err(error) if variant == ToolVariant::Read => {
+                self.activity.missed(Missed::Call);
                 tracing::warn!(%error, "a read is not recorded");
                 Ok(None)
             }
-            Err(error) => Err(not_recorded(variant, &error)),
+            Err(error) => {
+                self.activity.missed(Missed::Refusal);
+                Err(not_recorded(variant, &error))
+            }
         }
     }
 
