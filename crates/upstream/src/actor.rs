@@ -286,11 +286,10 @@ impl Actor {
             return;
         }
         let server = &self.connector.server.name;
-        match failure {
-            Some(failure) => {
-                tracing::warn!(%server, error = failure.message, "upstream degraded");
-            }
-            None => tracing::info!(%server, "upstream ready again"),
+        if let Some(failure) = failure {
+            tracing::warn!(%server, error = failure.message, "upstream degraded");
+        } else {
+            tracing::info!(%server, "upstream ready again");
         }
         let state = failure
             .cloned()

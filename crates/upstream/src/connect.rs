@@ -254,12 +254,14 @@ impl Process {
     /// Waits until the process has ended by itself. Cancel safe. The end of its output is not
     /// enough: a process that it started may hold the pipe.
     pub(crate) async fn exited(&mut self) -> Exit {
-        let status = match self.child.wait().await {
-            Ok(status) => status,
+        let Ok(status) = self.child.wait().await else {
             // It cannot be waited for, so its end cannot be noticed this way.
-            Err(_) => return std::future::pending().await,
+            return std::future::pending().await;
         };
-        let _ = tokio::time::timeout(LAST_WORDS, &mut self.stderr).await;
+        // It must not be asked again once it has told its end.
+        if !self.stderr.is_finished() {
+            let _ = tokio::time::timeout(LAST_WORDS, &mut self.stderr).await;
+        }
         Exit {
             code: ExitCode {
                 status,

@@ -105,8 +105,6 @@ impl Connection {
         self.supervision.cancel();
         endings.spawn(async move {
             let _ = tokio::time::timeout(FAREWELL, self.client.close()).await;
-            let reason = CloseReason::Requested;
-            self.client.abandon(reason);
         });
     }
 
@@ -281,7 +279,7 @@ async fn supervise(
             None => std::future::pending().await,
         }
     };
-    let loss = tokio::select! {
+    let reason = tokio::select! {
         () = supervision.cancelled() => return,
         exit = exited => {
             let _ = tokio::time::timeout(LAST_OUTPUT, client.closed()).await;
@@ -299,8 +297,8 @@ async fn supervise(
             _ => Loss::Closed(reason),
         },
     };
-    client.abandon(CloseReason::Owner(loss.to_string().into()));
-    let _ = lost.set(Arc::new(loss));
+    client.abandon(CloseReason::Owner(reason.to_string().into()));
+    let _ = lost.set(Arc::new(reason));
 }
 
 /// Waits for the answer until the server has had its time, in which it waited for nobody.

@@ -1,4 +1,5 @@
 //! What becomes of a fleet when its upstreams misbehave. The upstreams are real processes.
+#![cfg(test)]
 
 mod calls;
 mod death;
