@@ -213,7 +213,8 @@ fn make_private(path: &Path, found: &Metadata) -> Result<(), DataDirError> {
     if mode & 0o022 != 0 {
         return Err(DataDirError::Writable { path, mode });
     }
-    if mode & 0o077 == 0 {
+    let is_private = mode & !0o700 == 0;
+    if is_private {
         return Ok(());
     }
     let private = Permissions::from_mode(mode & 0o700);

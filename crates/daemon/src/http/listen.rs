@@ -92,7 +92,7 @@ impl Listeners {
     /// connections of its own as TCP, so that the operator gets in whatever other clients do.
     pub(crate) fn serve(
         self,
-        router: Router,
+        router: &Router,
         limits: impl Fn() -> Limits + Clone + Send + Sync + 'static,
     ) -> Server {
         let server = Server {
