@@ -137,7 +137,7 @@ async fn large_over_http() -> Report {
                 .await,
         );
     }
-    let mut proxy = setup.start().await;
+    let proxy = setup.start().await;
     for name in ["json", "events"] {
         proxy.ready(name).await;
         let called = proxy

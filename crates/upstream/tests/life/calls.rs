@@ -87,6 +87,7 @@ async fn call_for(upstream: &Upstream, session: Option<&str>) -> Result<Box<RawV
         params: Some(params),
         progress: None,
         client: Some(&client),
+        sent: None,
         repeatable: false,
     };
     upstream.request(forward).await

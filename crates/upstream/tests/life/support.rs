@@ -113,6 +113,7 @@ impl Setup {
             environment: |_| None,
             dormant: false,
             eras: EraMemory::default(),
+            redactor: redact::SharedRedactor::default(),
         };
         let fleet = Arc::new(Fleet::new(surroundings, limits));
         fleet.apply(&[server]).await;
@@ -177,6 +178,7 @@ pub(crate) async fn call(
         arguments: None,
         meta: None,
         progress,
+        sent: None,
         repeatable: false,
     };
     upstream.call_tool(call).await
