@@ -2,6 +2,7 @@
 //! it, because linking a dozen of them takes longer than running them.
 
 #[cfg(test)]
+mod agent_limits;
 mod audit;
 #[cfg(test)]
 mod audit_findings;
@@ -11,6 +12,7 @@ mod audit_reports;
 mod bad_input;
 #[cfg(test)]
 mod canary;
+mod canary_shapes;
 #[cfg(test)]
 mod cli_call;
 #[cfg(test)]
