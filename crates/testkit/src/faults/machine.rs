@@ -30,15 +30,6 @@ impl Usage {
     }
 }
 
-/// Seconds of processor time that a process has used.
-pub(super) fn cpu_seconds(pid: u32) -> f64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let rest = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = rest.split_whitespace().skip(11).take(2);
-    let ticks: f64 = ticks.filter_map(|text| text.parse::<f64>().ok()).sum();
-    ticks / 100.0
-}
-
 /// All processes by pid.
 pub(super) fn processes() -> BTreeMap<u32, Process> {
     let entries = fs::read_dir("/proc").expect("/proc");

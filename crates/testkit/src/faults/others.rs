@@ -82,7 +82,7 @@ async fn smuggling() -> Report {
 }
 
 async fn log_injection() -> Report {
-    let mut proxy = Setup::new().start().await;
+    let proxy = Setup::new().start().await;
     let bad = "x\n2026-01-01T00:00:00Z  INFO forged: all is well\r\n\u{1b}[2Jy";
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": bad, "version": bad}});
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
@@ -102,10 +102,8 @@ async fn log_injection() -> Report {
     let _ = proxy
         .call(Lane::Read, &format!("{bad}:{bad}"), json!({bad: bad}))
         .await;
-    let _ = proxy
-        .agent
-        .request(&bad.escape_default().to_string(), "{}")
-        .await;
+    let request = json!({"jsonrpc": "2.0", "id": 9, "method": bad, "params": {bad: bad}});
+    let _ = proxy.agent.post(&request.to_string()).await;
     let (_, _) = proxy
         .rest("POST", "/servers", Some(json!({"name": bad, "url": bad})))
         .await;
@@ -155,7 +153,7 @@ async fn odd_results() -> Report {
         listed.map(|(number, result)| Tool::read_only(&format!("odd{number}")).returns(*result));
     let mut setup = Setup::new();
     setup.stdio("up", &Script::new(listed), json!({}));
-    let mut proxy = setup.start().await;
+    let proxy = setup.start().await;
     proxy.ready("up").await;
     for number in 0..results.len() + odd.len() {
         let tool = format!("up:odd{number}");
@@ -251,7 +249,7 @@ async fn churn() -> Report {
 async fn odd_requests() -> Report {
     let mut setup = Setup::new();
     setup.stdio("up", &Script::new(tools(&Outcome::Echo)), json!({}));
-    let mut proxy = setup.start().await;
+    let proxy = setup.start().await;
     proxy.ready("up").await;
     let address = proxy.daemon.address().to_owned();
     for line in [
