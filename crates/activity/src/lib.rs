@@ -10,6 +10,7 @@ mod event;
 mod export;
 mod facts;
 mod filter;
+mod gap;
 mod id;
 mod log;
 mod page;
@@ -35,6 +36,7 @@ pub mod fuzzing {
 }
 pub use facts::{Facts, Given};
 pub use filter::{Filter, FilterError};
+pub use gap::{Gap, Missed, NOT_RECORDED};
 pub use id::{ActivityId, InvalidActivityId};
 pub use log::{Activity, Clock, OpenRecord, Payloads, Settings};
 pub use page::{Begin, Cursor, DEFAULT_LIMIT, HIGHEST_LIMIT, ListRequest, Page, PageRequest};

@@ -12,6 +12,7 @@ use crate::chain::{Hash, Link};
 use crate::event::Follow;
 use crate::export::{Export, ExportRequest};
 use crate::filter::Filter;
+use crate::gap::{self, Gap, Missed, OpenGap};
 use crate::id::{ActivityId, IdSource};
 use crate::page::{Cursor, ListRequest, Page};
 use crate::record::{End, Ended, Record, Start, Started};
@@ -32,6 +33,7 @@ struct Inner {
     ids: IdSource,
     clock: Clock,
     settings: ArcSwap<Settings>,
+    gap: OpenGap,
 }
 
 /// What can change while the log is open.
@@ -78,6 +80,7 @@ impl Activity {
                 ids: IdSource::default(),
                 clock,
                 settings,
+                gap: OpenGap::default(),
             }),
         }
     }
@@ -109,6 +112,7 @@ impl Activity {
             record.open = false;
             return Err(error);
         }
+        self.record_gap().await;
         Ok(record)
     }
 
@@ -126,7 +130,32 @@ impl Activity {
             .store
             .append(Entry::Whole(started, ended), durability)
             .await?;
+        self.record_gap().await;
         Ok(id)
+    }
+
+    /// Counts something that could not be recorded. The count is recorded as soon as anything can be.
+    pub fn missed(&self, missed: Missed) {
+        self.inner.gap.add(missed, (self.inner.clock)());
+    }
+
+    /// What was not recorded so far, if its record is still to come.
+    pub fn gap(&self) -> Option<Gap> {
+        self.inner.gap.get()
+    }
+
+    /// Records the gap that has just ended, if there is one.
+    async fn record_gap(&self) {
+        let Some(gap) = self.inner.gap.take() else {
+            return;
+        };
+        let (arguments, message) = gap.texts();
+        let (start, end) = gap::record(&arguments, &message);
+        let entry = Entry::Whole(Arc::new(self.inner.started(start)), self.inner.ended(end));
+        let recorded = self.inner.store.append(entry, Durability::Written).await;
+        if recorded.is_err() {
+            self.inner.gap.put_back(gap);
+        }
     }
 
     pub async fn page(&self, request: ListRequest) -> Result<Page, StoreError> {
@@ -180,6 +209,7 @@ impl Activity {
 
     /// Removes what the policy does not keep, in slices between which calls go on.
     pub async fn prune(&self, policy: RetentionPolicy) -> Result<Pruned, StoreError> {
+        self.record_gap().await;
         let mut pruned = Pruned::default();
         loop {
             match self
@@ -207,6 +237,7 @@ impl Activity {
 
     /// Stores what is queued. Records that are still open end as interrupted at the next start.
     pub async fn close(&self) -> Result<(), StoreError> {
+        self.record_gap().await;
         self.inner.store.close().await
     }
 }

@@ -8,6 +8,7 @@ mod codes;
 mod derived;
 mod error;
 mod files;
+mod folding;
 mod histogram;
 mod index;
 mod journal;
@@ -105,6 +106,8 @@ pub struct Opened {
     pub moved_aside: Option<PathBuf>,
     /// The copy that was made before the layout was changed.
     pub backup: Option<PathBuf>,
+    /// Whether the file was there, and empty.
+    pub was_empty: bool,
     /// How many records the last process left open; they are interrupted now.
     pub interrupted: u64,
     /// Whether the index by which records are found was not as it was written, and was rebuilt.
@@ -125,6 +128,7 @@ impl SqliteStore {
     pub fn open(options: &SqliteOptions) -> Result<Opened, OpenError> {
         let files = Files::prepare(&options.directory)?;
         let lock = files.lock()?;
+        let was_empty = files.is_empty();
         let mut prepared = open::prepare(&files, options.max_file_bytes)?;
         let (moved_aside, backup) = (prepared.moved_aside.take(), prepared.backup.take());
         let (interrupted, rebuilt) = (prepared.interrupted, prepared.rebuilt);
@@ -157,6 +161,7 @@ impl SqliteStore {
             },
             moved_aside,
             backup,
+            was_empty,
             interrupted,
             rebuilt,
         })
@@ -263,8 +268,8 @@ impl ActivityStore for SqliteStore {
         };
         match self.health.refusal() {
             None => queue.append(entry, durability),
-            // Whoever ends a record while nothing can be stored is told so.
-            Some(_) if matches!(entry, Entry::End(..)) => queue.append(entry, Durability::Durable),
+            // A caller that ends a record while nothing can be stored is told so.
+            Some(_) if matches!(entry, Entry::End(..)) => queue.append_end(entry),
             Some(refusal) => Box::pin(ready(Err(refusal))),
         }
     }

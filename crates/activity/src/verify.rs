@@ -26,6 +26,9 @@ pub struct Verification {
     /// with the records; nothing if the chain breaks.
     #[serde(default)]
     pub index_agrees: Option<bool>,
+    /// Records that stand for calls and changes which could not be recorded.
+    #[serde(default)]
+    pub gaps: u64,
     /// What became of the head that was noted elsewhere, if one was given.
     pub noted_head: Option<NotedHead>,
 }

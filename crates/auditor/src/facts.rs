@@ -14,6 +14,7 @@ pub struct ToolFacts<'a> {
     pub title: Option<&'a str>,
     pub description: &'a str,
     pub input_schema: Option<&'a RawValue>,
+    pub output_schema: Option<&'a RawValue>,
     /// None when the definition has no `annotations` member.
     pub annotations: Option<&'a Annotations>,
     /// What the tool was pinned with, where that differs from what it announces.

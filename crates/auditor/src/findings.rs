@@ -143,7 +143,9 @@ impl FindingCode {
                 "The tool is declared as not read-only without saying that it destroys."
             }
             Self::ContradictoryHints => "The tool is declared both read-only and destructive.",
-            Self::MalformedHints => "A hint has a value of the wrong type and counts as absent.",
+            Self::MalformedHints => {
+                "A hint has a value of the wrong type; it counts as absent, or as true if it is destructiveHint."
+            }
             Self::DuplicateName => "The server lists two tools of the same name.",
             Self::ShadowedName => "Another server has a tool of the same name.",
             Self::ConfusableName => "The name looks like another one without being it.",

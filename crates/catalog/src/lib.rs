@@ -41,4 +41,4 @@ pub use search::{Hit, Query, SearchResults};
 pub use signature::signature;
 pub use snapshot::{Entry, ServerTools, Snapshot};
 pub use summary::summary;
-pub use tool::{MAX_DEFINITION_BYTES, MAX_SCHEMA_BYTES, ToolDefinition, ToolError};
+pub use tool::{ToolDefinition, ToolError};

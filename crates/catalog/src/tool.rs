@@ -7,11 +7,12 @@ use policy::{Annotations, ServerName, ToolId, ToolName, ToolNameError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A larger schema is an attack or a mistake: it would fill any agent's context on its own.
-pub const MAX_SCHEMA_BYTES: usize = 256 * 1024;
+/// Bytes of an input schema unless the config says otherwise.
+const DEFAULT_SCHEMA_BYTES: usize = 256 * 1024;
 
-/// The whole definition, with its description, output schema and whatever else it carries.
-pub const MAX_DEFINITION_BYTES: usize = 1024 * 1024;
+/// What a definition may have besides its input schema: description, output schema and whatever
+/// else it carries.
+const MAX_OTHER_BYTES: usize = 768 * 1024;
 
 /// One tool of one upstream.
 #[derive(Debug, Clone)]
@@ -24,6 +25,7 @@ pub struct ToolDefinition {
     /// Empty when the upstream gave none.
     pub description: String,
     pub input_schema: Option<Box<RawValue>>,
+    pub output_schema: Option<Box<RawValue>>,
     /// What the annotations say, as far as it makes sense; none when there are none.
     pub annotations: Option<Annotations>,
     /// The annotations, byte for byte.
@@ -37,10 +39,16 @@ pub enum ToolError {
     Malformed(#[source] serde_json::Error),
     #[error("the tool cannot be called by its name")]
     Name(#[from] ToolNameError),
-    #[error("the input schema of tool {name:?} has {bytes} bytes, more than {MAX_SCHEMA_BYTES}")]
-    SchemaTooLarge { name: ToolName, bytes: usize },
-    #[error("the tool definition has {bytes} bytes, more than {MAX_DEFINITION_BYTES}")]
-    DefinitionTooLarge { bytes: usize },
+    #[error(
+        "the input schema of tool {name:?} has {bytes} bytes, more than limits.schema_bytes ({limit})"
+    )]
+    SchemaTooLarge {
+        name: ToolName,
+        bytes: usize,
+        limit: usize,
+    },
+    #[error("the tool definition has {bytes} bytes, more than {limit}")]
+    DefinitionTooLarge { bytes: usize, limit: usize },
 }
 
 /// The members that are read. All but the name are raw, because a wrong type in one of them is no
@@ -54,24 +62,40 @@ struct Members<'a> {
     description: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "inputSchema")]
     input_schema: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "outputSchema")]
+    output_schema: Option<&'a RawValue>,
     #[serde(borrow, default)]
     annotations: Option<&'a RawValue>,
 }
 
 impl ToolDefinition {
-    /// Reads one element of an upstream's `tools/list`.
+    /// Reads one element of an upstream's `tools/list`, with the default limit of its schema.
     pub fn parse(server: &ServerName, raw: Box<RawValue>) -> Result<Self, ToolError> {
-        let bytes = raw.get().len();
-        if bytes > MAX_DEFINITION_BYTES {
-            return Err(ToolError::DefinitionTooLarge { bytes });
+        Self::parse_within(server, raw, DEFAULT_SCHEMA_BYTES)
+    }
+
+    /// The same with an input schema of at most `schema_bytes`. A larger one would fill any
+    /// agent's context on its own.
+    pub fn parse_within(
+        server: &ServerName,
+        raw: Box<RawValue>,
+        schema_bytes: usize,
+    ) -> Result<Self, ToolError> {
+        let (bytes, limit) = (
+            raw.get().len(),
+            schema_bytes.saturating_add(MAX_OTHER_BYTES),
+        );
+        if bytes > limit {
+            return Err(ToolError::DefinitionTooLarge { bytes, limit });
         }
         let members: Members<'_> = serde_json::from_str(raw.get()).map_err(ToolError::Malformed)?;
         let name: ToolName = members.name.parse()?;
-        let schema_bytes = members.input_schema.map_or(0, |schema| schema.get().len());
-        if schema_bytes > MAX_SCHEMA_BYTES {
+        let bytes = members.input_schema.map_or(0, |schema| schema.get().len());
+        if bytes > schema_bytes {
             return Err(ToolError::SchemaTooLarge {
                 name,
-                bytes: schema_bytes,
+                bytes,
+                limit: schema_bytes,
             });
         }
         let annotations = members.annotations.map(Annotations::from_raw);
@@ -81,6 +105,7 @@ impl ToolDefinition {
             title: string(members.title).or_else(title_in_annotations),
             description: string(members.description).unwrap_or_default(),
             input_schema: members.input_schema.map(RawValue::to_owned),
+            output_schema: members.output_schema.map(RawValue::to_owned),
             raw_annotations: members.annotations.map(RawValue::to_owned),
             annotations,
             raw,
@@ -150,10 +175,18 @@ mod tests {
 
     #[test]
     fn oversized_definitions_are_refused() {
-        let schema = format!(r#"{{"x":"{}"}}"#, "y".repeat(MAX_SCHEMA_BYTES));
-        let tool = parse(&format!(r#"{{"name":"get","inputSchema":{schema}}}"#));
+        let schema = format!(r#"{{"x":"{}"}}"#, "y".repeat(256 * 1024));
+        let json = format!(r#"{{"name":"get","inputSchema":{schema}}}"#);
+        let tool = parse(&json);
         assert!(matches!(tool, Err(ToolError::SchemaTooLarge { .. })));
-        let description = "y".repeat(MAX_DEFINITION_BYTES);
+        let parse_within = |limit| {
+            let raw = RawValue::from_string(json.clone()).unwrap();
+            ToolDefinition::parse_within(&"notes".parse().unwrap(), raw, limit)
+        };
+        assert!(parse_within(schema.len()).is_ok());
+        let error = parse_within(schema.len() - 1).unwrap_err().to_string();
+        assert!(error.contains("limits.schema_bytes"), "{error}");
+        let description = "y".repeat(1024 * 1024);
         let tool = parse(&format!(
             r#"{{"name":"get","description":"{description}"}}"#
         ));

@@ -71,14 +71,31 @@ struct ApiFailure {
 impl Api {
     /// Finds the daemon that uses the data directory, or stands in for it.
     pub(crate) async fn reach(settings: &Settings, needs: Needs<'_>) -> Result<Self, Failure> {
-        let config = crate::settings::load(settings)?.config;
-        let data_dir = settings.data_dir(&config);
-        let socket = DataDir::socket(&data_dir);
+        let config = match crate::settings::load(settings) {
+            Ok(loaded) => loaded.config,
+            Err(failure) => return Self::despite(failure, settings).await,
+        };
+        let socket = DataDir::socket(&settings.data_dir(&config));
         if UnixStream::connect(&socket).await.is_ok() {
             answers(&socket).await?;
             return Ok(Self::Daemon { socket });
         }
         Self::in_process(settings, config, needs).await
+    }
+
+    /// A daemon that runs goes on with the last good config, so that a file that is broken keeps
+    /// nobody from asking it.
+    async fn despite(failure: Failure, settings: &Settings) -> Result<Self, Failure> {
+        let socket = DataDir::socket(&settings.data_dir(&Config::default()));
+        if UnixStream::connect(&socket).await.is_err() {
+            return Err(failure);
+        }
+        answers(&socket).await?;
+        let what = failure.one_line();
+        Printer::warning(&format!(
+            "{what}; the daemon goes on with the last good config"
+        ));
+        Ok(Self::Daemon { socket })
     }
 
     async fn in_process(
@@ -111,7 +128,10 @@ impl Api {
 
     /// The daemon that is running; for what makes no sense without one.
     pub(crate) async fn daemon(settings: &Settings) -> Result<Self, Failure> {
-        let config = crate::settings::load(settings)?.config;
+        let config = match crate::settings::load(settings) {
+            Ok(loaded) => loaded.config,
+            Err(failure) => return Self::despite(failure, settings).await,
+        };
         let socket = DataDir::socket(&settings.data_dir(&config));
         match UnixStream::connect(&socket).await {
             Ok(_) => {
@@ -257,6 +277,7 @@ impl Needs<'_> {
         };
         data_dir.map_err(|error| {
             Failure::from_error(Exit::Failed, "the data directory cannot be used", &error)
+                .advice(error.advice())
         })
     }
 
@@ -365,6 +386,9 @@ pub(crate) fn log_advice(error: &ChronicleError) -> &'static str {
         }
         OpenError::Foreign(_) => "move it away to begin a new log",
         OpenError::SymbolicLink(_) => "remove the link, or put the file itself in its place",
+        OpenError::ForeignOwner(_) => {
+            "take it over with chown, or choose a directory of your own with --data-dir"
+        }
         OpenError::SharedDirectory(_) => "choose a directory that is yours alone with --data-dir",
         OpenError::File { .. } => {
             "make it a plain file that you can read and write, or move it away; or choose another \

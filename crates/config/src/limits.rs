@@ -93,6 +93,21 @@ limits! {
     write_timeout: time = Duration::from_secs(30);
     /// How long a request of `mcpproxy stdio` waits for a daemon that went away to come back.
     reconnect_time: time = Duration::from_secs(30);
+    /// How long an upstream may send nothing while calls wait for it before it is pinged.
+    ping_after: time = Duration::from_secs(15);
+    /// How long an upstream may take to answer a ping.
+    ping_timeout: time = Duration::from_secs(5);
+    /// How long an upstream that has answered pings during calls may send nothing while calls wait
+    /// for it before its connection is given up.
+    silence: time = Duration::from_secs(45);
+    /// How long a call that waits for its client's answer keeps a connection to itself that another
+    /// client needs.
+    parked_time: time = Duration::from_secs(30);
+    /// Refused calls of one client per second that each get a record, and ten times as many at once;
+    /// more are counted in one record.
+    refusal_records: count = 20;
+    /// How long refused calls and changed tools are counted before the count is recorded.
+    refusal_window: time = Duration::from_secs(10);
 }
 
 const MIB: usize = 1024 * 1024;
@@ -104,6 +119,12 @@ pub struct Time(Duration);
 impl Time {
     pub fn get(self) -> Duration {
         self.0
+    }
+}
+
+impl From<Duration> for Time {
+    fn from(time: Duration) -> Self {
+        Self(time)
     }
 }
 

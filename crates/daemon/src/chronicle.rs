@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use activity::sqlite::{OpenError, SqliteOptions, SqliteStore};
 use activity::{
-    Activity, Durability, End, Outcome, Payloads, RecordType, RetentionPolicy, Settings, Source,
-    Start,
+    Activity, Durability, End, Missed, Outcome, Payloads, RecordType, RetentionPolicy, Settings,
+    Source, Start,
 };
 use config::{Config, ConfigChange, Secret};
 use policy::{Code, ServerName};
@@ -50,6 +50,10 @@ pub struct OpenLog {
     pub activity: Activity,
     /// Where a damaged log was put, in whose place this one is.
     pub set_aside: Option<PathBuf>,
+    /// Whether the index was not as it was written.
+    pub index_rebuilt: bool,
+    /// Whether the log's file was there, and nothing in it.
+    pub was_empty: bool,
 }
 
 /// Opens the log in the data directory, waiting a little for another process to be done with it.
@@ -91,9 +95,24 @@ pub async fn open_activity(
             "calls were under way when mcpproxy last ended; they are marked as interrupted"
         );
     }
+    if opened.rebuilt {
+        tracing::warn!(
+            "the index of the activity log was not as it was written and has been rebuilt; \
+             `mcpproxy activity verify` says whether the records are"
+        );
+    }
+    if opened.was_empty {
+        tracing::warn!(
+            "the file of the activity log was there and empty; a new log is begun in it"
+        );
+    }
+    let activity = Activity::new(Arc::new(opened.store), settings);
+    activity.limit(retention(config));
     Ok(OpenLog {
-        activity: Activity::new(Arc::new(opened.store), settings),
+        activity,
         set_aside: opened.moved_aside,
+        index_rebuilt: opened.rebuilt,
+        was_empty: opened.was_empty,
     })
 }
 
@@ -174,8 +193,8 @@ fn retention(config: &Config) -> RetentionPolicy {
     }
 }
 
-/// Forgets what is past its time, now and then and when that time is changed, for as long as it is
-/// let run.
+/// Prunes expired records periodically and whenever the settings change; runs until aborted. The log
+/// itself enforces its limits on number and size while it grows.
 pub(crate) async fn prune_regularly(engine: Arc<Engine>) {
     loop {
         match engine.activity().prune(retention(&engine.config())).await {
@@ -253,6 +272,7 @@ pub(crate) async fn record_config_change(engine: &Engine, old: &Config, new: &Co
         Ok(settings) => activity.reconfigure(settings),
         Err(error) => tracing::error!(%error, "the activity log keeps its old settings"),
     }
+    activity.limit(retention(new));
     let change = ConfigChange::between(old, new);
     let names = |names: Vec<&ServerName>| -> Vec<String> {
         names.into_iter().map(ToString::to_string).collect()
@@ -275,6 +295,12 @@ pub(crate) async fn record_started(log: &OpenLog) {
     if let Some(path) = &log.set_aside {
         let name = path.file_name().unwrap_or(path.as_os_str());
         change["damaged_log_kept_as"] = name.to_string_lossy().into();
+    }
+    if log.index_rebuilt {
+        change["index_rebuilt"] = true.into();
+    }
+    if log.was_empty {
+        change["log_file_was_empty"] = true.into();
     }
     record_system(&log.activity, &change).await;
 }
@@ -315,6 +341,7 @@ async fn record(activity: &Activity, start: Start<'_>, change: &Value, outcome: 
     };
     let end = End::new(outcome, Duration::ZERO);
     if let Err(error) = activity.record(start, end, Durability::Written).await {
+        activity.missed(Missed::Change);
         tracing::error!(%error, record_type = %record_type, "a change is not recorded");
     }
 }

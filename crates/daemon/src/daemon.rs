@@ -113,7 +113,7 @@ impl Daemon {
             let engine = Arc::clone(&self.engine);
             move || engine.config().limits
         };
-        let server = self.listeners.serve(self.routes.router, limits);
+        let server = self.listeners.serve(&self.routes.router, limits);
         stop.cancelled().await;
         server.refuse_clients();
         background.shutdown().await;
@@ -121,7 +121,7 @@ impl Daemon {
         self.routes.stopping.cancel();
         self.routes.doors.end_all_sessions();
         let upstreams = timeout(UPSTREAMS, self.engine.shutdown());
-        let (_, ended) = tokio::join!(server.close(CLOSING), upstreams);
+        let ((), ended) = tokio::join!(server.close(CLOSING), upstreams);
         if ended.is_err() {
             tracing::warn!("upstreams that were slow to end are killed with the daemon");
         }

@@ -1,18 +1,21 @@
 //! The data directory: closed to others, and used by one daemon at a time.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Pid, geteuid, test_kill_process};
 
 const LOCK_FILE: &str = "mcpproxy.lock";
 const SOCKET_FILE: &str = "mcpproxy.sock";
 const LOG_DIR: &str = "logs";
 const ERA_FILE: &str = "eras.json";
+
+/// What must be ours alone before it is read or written. The activity log sees to its own files.
+const OURS: [&str; 5] = [LOCK_FILE, LOG_DIR, ERA_FILE, "api_key", "pins"];
 
 /// How long a lock is waited for whose holder is gone.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -22,6 +25,12 @@ const RETRY: Duration = Duration::from_millis(10);
 pub enum DataDirError {
     #[error("the data directory {} cannot be used", path.display())]
     Unusable { path: PathBuf, source: io::Error },
+    #[error("{} belongs to user {owner}, and mcpproxy runs as user {}", path.display(), geteuid().as_raw())]
+    Foreign { path: PathBuf, owner: u32 },
+    #[error("{} can be written by other users (mode {mode:o})", path.display())]
+    Writable { path: PathBuf, mode: u32 },
+    #[error("{} is a symbolic link, which is not followed", path.display())]
+    Link { path: PathBuf },
     #[error("another mcpproxy{} uses the data directory {}", holder(.pid.as_deref()), path.display())]
     Locked { path: PathBuf, pid: Option<String> },
 }
@@ -38,26 +47,65 @@ pub struct Lock {
     _file: File,
 }
 
+// === impl DataDirError ===
+
+impl DataDirError {
+    /// What the operator can do about it.
+    pub fn advice(&self) -> String {
+        match self {
+            Self::Foreign { path, .. } => format!(
+                "run mcpproxy as that user, choose another directory with --data-dir, or look at what is in \
+                 it and `chown` it: {}",
+                path.display()
+            ),
+            Self::Writable { path, .. } => format!(
+                "look at what others may have put there, then `chmod go-w {}`",
+                path.display()
+            ),
+            Self::Link { path } => format!(
+                "put the file itself in its place, or remove the link {}",
+                path.display()
+            ),
+            Self::Unusable { .. } => "choose another directory with --data-dir".to_owned(),
+            Self::Locked { pid, .. } => format!(
+                "stop the other daemon{}, or choose another directory with --data-dir",
+                pid.as_ref()
+                    .map(|pid| format!(" (`kill {pid}`)"))
+                    .unwrap_or_default()
+            ),
+        }
+    }
+}
+
 // === impl DataDir ===
 
 impl DataDir {
-    /// Creates the directory where it is missing, and takes away what others may do in it.
+    /// Creates the directory where it is missing, and takes away what others may read in it. What
+    /// they could have written is not trusted.
     pub fn prepare(path: &Path) -> Result<Self, DataDirError> {
         let unusable = |source| DataDirError::Unusable {
             path: path.to_owned(),
             source,
         };
-        for directory in [path, &path.join(LOG_DIR)] {
+        let create = |directory: &Path| {
             DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
                 .create(directory)
-                .map_err(unusable)?;
+                .map_err(unusable)
+        };
+        create(path)?;
+        // The directory itself may be a link of the operator's; what counts is where it leads.
+        make_private(path, &fs::metadata(path).map_err(unusable)?)?;
+        for name in OURS {
+            let file = path.join(name);
+            match fs::symlink_metadata(&file) {
+                Ok(found) if found.is_symlink() => return Err(DataDirError::Link { path: file }),
+                Ok(found) => make_private(&file, &found)?,
+                Err(_) => {}
+            }
         }
-        let mode = fs::metadata(path).map_err(unusable)?.permissions().mode();
-        if mode & 0o077 != 0 {
-            fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(unusable)?;
-        }
+        create(&path.join(LOG_DIR))?;
         Ok(Self {
             path: path.to_owned(),
         })
@@ -154,6 +202,31 @@ impl DataDir {
     }
 }
 
+/// Takes away what others may do with a file that only we can have written.
+fn make_private(path: &Path, found: &Metadata) -> Result<(), DataDirError> {
+    let path = path.to_owned();
+    if found.uid() != geteuid().as_raw() {
+        let owner = found.uid();
+        return Err(DataDirError::Foreign { path, owner });
+    }
+    let mode = found.mode() & 0o777;
+    if mode & 0o022 != 0 {
+        return Err(DataDirError::Writable { path, mode });
+    }
+    let is_private = mode & !0o700 == 0;
+    if is_private {
+        return Ok(());
+    }
+    let private = Permissions::from_mode(mode & 0o700);
+    match fs::set_permissions(&path, private) {
+        Ok(()) => {
+            tracing::warn!(path = %path.display(), "others could read this, mode {mode:o}; now they cannot");
+            Ok(())
+        }
+        Err(source) => Err(DataDirError::Unusable { path, source }),
+    }
+}
+
 fn is_running(pid: &str) -> bool {
     let pid = pid.parse().ok().and_then(Pid::from_raw);
     // One that we may not send anything to is there all the same.
@@ -181,6 +254,59 @@ mod tests {
             0o700
         );
         assert!(data_dir.logs().is_dir());
+    }
+
+    #[test]
+    fn what_others_can_write_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        DataDir::prepare(parent.path()).unwrap();
+        for name in ["", "logs", "api_key", "pins", ERA_FILE, LOCK_FILE] {
+            let path = parent.path().join(name);
+            if !path.exists() {
+                fs::write(&path, "").unwrap();
+            }
+            let before = fs::metadata(&path).unwrap().permissions();
+            for mode in [0o720, 0o702, 0o777] {
+                fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+                let refused = DataDir::prepare(parent.path());
+                assert!(
+                    matches!(refused, Err(DataDirError::Writable { .. })),
+                    "{name}"
+                );
+            }
+            fs::set_permissions(&path, before).unwrap();
+            DataDir::prepare(parent.path()).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_others_can_read_is_closed() {
+        let parent = tempfile::tempdir().unwrap();
+        let key = parent.path().join("api_key");
+        fs::write(&key, "").unwrap();
+        fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
+        DataDir::prepare(parent.path()).unwrap();
+        assert_eq!(
+            fs::metadata(&key).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+    }
+
+    #[test]
+    fn links_are_not_followed() {
+        let parent = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        for name in OURS {
+            let link = parent.path().join(name);
+            std::os::unix::fs::symlink(elsewhere.path(), &link).unwrap();
+            let refused = DataDir::prepare(parent.path());
+            assert!(matches!(refused, Err(DataDirError::Link { .. })), "{name}");
+            fs::remove_file(&link).unwrap();
+        }
+        // The directory itself may be one.
+        let link = elsewhere.path().join("data");
+        std::os::unix::fs::symlink(parent.path(), &link).unwrap();
+        DataDir::prepare(&link).unwrap();
     }
 
     #[tokio::test]

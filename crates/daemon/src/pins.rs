@@ -6,10 +6,12 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use catalog::ServerPins;
+use catalog::{ServerPins, ToolDefinition};
 use policy::ServerName;
 use serde::{Deserialize, Serialize};
+use upstream::KnownTools;
 
 const DIRECTORY: &str = "pins";
 const VERSION: u32 = 1;
@@ -121,6 +123,20 @@ impl Pins {
     /// Pins that are forgotten at the end, for an upstream that is only visited.
     pub fn forgetful() -> Self {
         Self::default()
+    }
+
+    /// The tools that upstreams had when they were last seen, as far as pins tell: what was removed
+    /// since is among them, and what waits for approval is not.
+    pub(crate) fn known_tools(&self) -> KnownTools {
+        let of_server = |(server, pins): (&ServerName, &ServerPins)| {
+            let pins = pins.tools.values().filter(|pin| pin.pending.is_none());
+            let tools = pins.filter_map(|pin| {
+                let tool = ToolDefinition::parse(server, pin.definition.clone());
+                tool.ok().map(Arc::new)
+            });
+            (server.clone(), tools.collect())
+        };
+        self.servers.iter().map(of_server).collect()
     }
 
     pub(crate) fn files(&self) -> PinFiles {

@@ -55,6 +55,7 @@ fn audit_holds(tool: &ToolDefinition) {
         title: tool.title.as_deref(),
         description: &tool.description,
         input_schema: tool.input_schema.as_deref(),
+        output_schema: tool.output_schema.as_deref(),
         annotations: tool.annotations.as_ref(),
         pinned: None,
     };

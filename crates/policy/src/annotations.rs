@@ -23,7 +23,8 @@ pub struct Annotations {
     pub idempotent_hint: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
-    /// Members that were there with a value of the wrong type, and therefore count as absent.
+    /// Members that were there with a value of the wrong type. They count as absent, but for a
+    /// destructive hint, which counts as set.
     /// `annotations` itself stands here when it was not an object.
     #[serde(skip)]
     pub malformed: Vec<&'static str>,
@@ -60,8 +61,11 @@ impl Annotations {
     ///
     /// The more restrictive hint wins. A server that talks about harm at all without claiming
     /// read-only has admitted to a write: otherwise a client that auto-approves reads would run
-    /// writes unasked.
+    /// writes unasked. A destructive hint that cannot be read counts as set.
     pub fn declared_tier(&self) -> Option<Tier> {
+        if self.malformed.contains(&"destructiveHint") {
+            return Some(Tier::Destructive);
+        }
         match (self.destructive_hint, self.read_only_hint) {
             (Some(true), _) => Some(Tier::Destructive),
             (_, Some(true)) => Some(Tier::ReadOnly),
@@ -98,6 +102,18 @@ mod tests {
 
     fn parse(json: &str) -> Annotations {
         Annotations::from_raw(&RawValue::from_string(json.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn a_destructive_hint_that_cannot_be_read_counts_against_the_tool() {
+        for hint in [r#""true""#, r#""false""#, "1", "[]"] {
+            let hints = parse(&format!(
+                r#"{{"readOnlyHint": true, "destructiveHint": {hint}}}"#
+            ));
+            assert_eq!(hints.declared_tier(), Some(Tier::Destructive), "{hint}");
+        }
+        let unset = parse(r#"{"readOnlyHint": true, "destructiveHint": null}"#);
+        assert_eq!(unset.declared_tier(), Some(Tier::ReadOnly));
     }
 
     #[test]

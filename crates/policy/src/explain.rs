@@ -114,9 +114,13 @@ impl fmt::Display for Reason {
             Self::IntentRefused(code) => write!(formatter, "the intent was refused with {code}"),
             Self::Held(hold) => write!(formatter, "the tool is {hold}"),
             Self::HintIgnored(hint) => {
+                let consequence = match *hint {
+                    "destructiveHint" => "counts as true",
+                    _ => "was ignored",
+                };
                 write!(
                     formatter,
-                    "the server's {hint} has a value of the wrong type and was ignored"
+                    "the server's {hint} has a value of the wrong type and {consequence}"
                 )
             }
             Self::Tier(effective) => write!(formatter, "the tool is {effective}"),

@@ -10,6 +10,7 @@ mod effective;
 mod explain;
 mod hold;
 mod intent;
+mod invisible;
 mod name;
 mod operation;
 mod overrides;
@@ -26,6 +27,7 @@ pub use effective::{EffectiveTier, Provenance, TierFacts};
 pub use explain::{LaneConflict, Reason, Warning};
 pub use hold::Hold;
 pub use intent::{DeclaredIntent, IntentDeclaration};
+pub use invisible::is_invisible;
 pub use name::{ServerName, ServerNameError, ToolId, ToolIdError, ToolName, ToolNameError};
 pub use operation::{
     DataSensitivity, OperationType, ToolVariant, UnknownDataSensitivity, UnknownOperationType,

@@ -1,22 +1,39 @@
-//! How long to wait before trying an upstream again.
+//! How long to wait before trying an upstream again, and how often all of them may be tried.
 
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 const FIRST: Duration = Duration::from_millis(500);
+
+/// The pause that is reached in the end, before jitter: at most one attempt a minute.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// A connection that held this long was a good one: the next failure starts the count anew.
+/// A connection that held this long was a good one: the next failure starts the count again.
 pub(crate) const STEADY: Duration = Duration::from_secs(30);
+
+/// A call may bring the next attempt forward, but attempts stay this far apart.
+pub(crate) const ON_DEMAND: Duration = Duration::from_mins(1);
+
+/// What all upstreams together may retry: so many times at once, then once in a while. When thirty
+/// are down together, that is under a hundred attempts in ten minutes with their first ones.
+const BURST: u32 = 20;
+const PACE: Duration = Duration::from_secs(15);
+
+/// The retries of all upstreams of a fleet, spread over time.
+#[derive(Debug, Default)]
+pub(crate) struct Retries {
+    /// When the retries so far would be used up at [`PACE`].
+    used_until: Mutex<Option<Instant>>,
+}
 
 /// The pause after the `attempt`-th failure in a row (1 is the first), doubling up to a minute.
 ///
-/// `jitter` is a random number in 0..=255 that spreads the pause over its upper half, so that
-/// upstreams that went down together do not come back together.
+/// `jitter` is a random number in 0..=255 that adds up to a quarter, so that upstreams that went
+/// down together do not come back together.
 pub(crate) fn pause(attempt: u32, jitter: u8) -> Duration {
     let doublings = attempt.saturating_sub(1).min(16);
     let whole = FIRST.saturating_mul(1 << doublings).min(LONGEST);
-    let half = whole / 2;
-    half + half.mul_f64(f64::from(jitter) / 255.0)
+    whole + (whole / 4).mul_f64(f64::from(jitter) / 255.0)
 }
 
 /// A byte of randomness; without any, the middle of the range.
@@ -27,26 +44,66 @@ pub(crate) fn jitter() -> u8 {
     byte[0]
 }
 
+impl Retries {
+    /// Takes a retry that is due at `due`, and says when it may be made: then, or later.
+    pub(crate) fn reserve(&self, due: Instant) -> Instant {
+        let mut used_until = self
+            .used_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let used = used_until.map_or(due, |used| used.max(due)) + PACE;
+        *used_until = Some(used);
+        used.checked_sub(PACE * BURST)
+            .map_or(due, |earliest| earliest.max(due))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_pause_doubles_and_stays_under_a_minute() {
-        let millis: Vec<_> = (1..=10).map(|n| pause(n, 255).as_millis()).collect();
+    fn the_pause_doubles_up_to_a_minute_and_no_attempt_comes_sooner() {
+        let millis: Vec<_> = (1..=10).map(|n| pause(n, 0).as_millis()).collect();
         assert_eq!(
             millis,
             [
                 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000
             ]
         );
-        assert_eq!(pause(u32::MAX, 255), LONGEST);
+        assert_eq!(pause(u32::MAX, 0), LONGEST);
+        assert!((0..=255).all(|jitter| pause(9, jitter) >= LONGEST));
+        assert_eq!(pause(9, 255), LONGEST + LONGEST / 4);
+    }
+
+    /// Attempts of so many dead upstreams in ten minutes, their first ones included.
+    fn attempts(upstreams: usize) -> usize {
+        let begin = Instant::now();
+        let end = begin + Duration::from_mins(10);
+        let retries = Retries::default();
+        let mut next: Vec<(Instant, u32)> = vec![(begin, 1); upstreams];
+        let mut count = 0;
+        loop {
+            let Some((index, (now, attempt))) =
+                next.iter().copied().enumerate().min_by_key(|it| it.1)
+            else {
+                return count;
+            };
+            if now >= end {
+                return count;
+            }
+            count += 1;
+            let jitter = u8::try_from(count * 37 % 256).unwrap();
+            next[index] = (retries.reserve(now + pause(attempt, jitter)), attempt + 1);
+        }
     }
 
     #[test]
-    fn jitter_spreads_over_the_upper_half() {
-        assert_eq!(pause(3, 0), Duration::from_secs(1));
-        assert!((0..=255).all(|jitter| pause(3, jitter) >= Duration::from_secs(1)));
-        assert!((0..=255).all(|jitter| pause(3, jitter) <= Duration::from_secs(2)));
+    fn thirty_dead_upstreams_are_tried_less_than_a_hundred_times_in_ten_minutes() {
+        let all = attempts(30);
+        assert!((60..=100).contains(&all), "{all}");
+        // One alone is not held back by that: quick at first, then once a minute.
+        let one = attempts(1);
+        assert!((14..=18).contains(&one), "{one}");
     }
 }

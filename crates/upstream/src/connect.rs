@@ -1,21 +1,23 @@
 //! From a config entry to a client that has been greeted.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use config::{HttpProtocol, ResolvedTransport, ServerConfig};
+use config::{HttpProtocol, Limits, ResolvedTransport, ServerConfig};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp::RawValue;
 use mcp::client::{
-    Client, ConnectError, Era, Events, Hello, HttpEndpoint, HttpTransport, RequestError,
-    same_origin_redirects,
+    Client, ConnectError, Era, Events, Hello, HttpEndpoint, HttpTransport, same_origin_redirects,
 };
-use mcp::lines::DEFAULT_LINE_LIMIT;
 use redact::SharedRedactor;
+use tokio::task::JoinHandle;
 
 use crate::era::EraMemory;
-use crate::failure::ConnectFailure;
-use crate::process::{ChildGroup, CommandLine, Guardian};
+use crate::failure::{ConnectFailure, Exit, ExitCode};
+use crate::listing::budget;
+use crate::process::{ChildGroup, CommandLine, Endings, Guardian};
+use crate::starts::Starts;
 use crate::stderr::StderrLog;
 
 /// How long a server may take to say hello. `npx` may have to fetch it first.
@@ -25,8 +27,15 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(1);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many lines of stderr are quoted when a child ends before it said hello.
+/// How many lines of stderr are quoted when a child ends by itself.
 const QUOTED_LINES: usize = 3;
+
+/// How long a process may take to end whose pipe has closed.
+const EXIT: Duration = Duration::from_secs(1);
+
+/// How long the rest of a dead child's stderr is waited for. A process that it left behind may hold
+/// it open.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// What connecting needs from its surroundings.
 #[derive(Debug, Clone)]
@@ -49,7 +58,18 @@ pub struct Surroundings {
 #[derive(Debug)]
 pub(crate) struct Connected {
     pub client: Client,
-    pub child: Option<ChildGroup>,
+    pub process: Option<Process>,
+}
+
+/// A child process and what it writes to stderr. Dropping it ends the process.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: ChildGroup,
+    guarded: bool,
+    log: StderrLog,
+    /// How many lines there were in the log when it was started.
+    written_before: u64,
+    stderr: JoinHandle<()>,
 }
 
 /// What is needed to connect to one upstream, once or several times.
@@ -58,6 +78,14 @@ pub(crate) struct Connector {
     pub server: ServerConfig,
     pub surroundings: Surroundings,
     pub log: StderrLog,
+    pub limits: Limits,
+    pub endings: Endings,
+    pub starts: Starts,
+    /// The starts for single clients that failed.
+    pub failed_starts: Starts,
+    /// The server has not survived the question for its era; it is taken for a legacy one until
+    /// that turns out to be wrong.
+    pub probe_is_fatal: Arc<AtomicBool>,
 }
 
 // === impl Connector ===
@@ -70,21 +98,26 @@ impl Connector {
         events: &Arc<E>,
     ) -> Result<Connected, ConnectFailure> {
         let eras = &self.surroundings.eras;
-        let known = eras.recall(&self.server);
-        let mut outcome = self.attempt(hello(known), events).await;
+        let suspected = self.probe_is_fatal.load(Ordering::Relaxed);
+        let suspected = suspected.then_some(Era::Legacy);
+        let known = eras.recall(&self.server).or(suspected);
+        let mut outcome = self.attempt(self.hello(known), events).await;
         if let (Some(era), Err(failure)) = (known, &outcome) {
             let again = failure.may_be_due_to_the_era();
             if again || matches!(failure, ConnectFailure::HandshakeTimeout(_)) {
                 tracing::info!(server = %self.server.name, ?era, "the era of the server is no longer known");
                 eras.forget(&self.server);
+                self.probe_is_fatal.store(false, Ordering::Relaxed);
             }
             if again {
-                outcome = self.attempt(hello(None), events).await;
+                outcome = self.attempt(self.hello(None), events).await;
             }
         }
         if let Err(ConnectFailure::Handshake(ConnectError::Probe(_))) = &outcome {
-            // Some legacy servers do not survive a question that they do not know.
-            outcome = self.attempt(hello(Some(Era::Legacy)), events).await;
+            // Some legacy servers do not survive a question that they do not know. It is not put to
+            // them again, whatever becomes of this attempt: each one is a start of the program.
+            self.probe_is_fatal.store(true, Ordering::Relaxed);
+            outcome = self.attempt(self.hello(Some(Era::Legacy)), events).await;
         }
         let connected = outcome?;
         eras.keep(&self.server, connected.client.next_era());
@@ -98,9 +131,23 @@ impl Connector {
         capabilities: &RawValue,
         events: &Arc<E>,
     ) -> Result<Connected, ConnectFailure> {
-        let mut hello = hello(Some(Era::Legacy));
+        let mut hello = self.hello(Some(Era::Legacy));
         hello.capabilities = capabilities.to_owned();
-        self.attempt(hello, events).await
+        let connector = Self {
+            starts: self.failed_starts.clone(),
+            ..self.clone()
+        };
+        let connected = connector.attempt(hello, events).await?;
+        self.failed_starts.forgive();
+        Ok(connected)
+    }
+
+    fn hello(&self, era: Option<Era>) -> Hello {
+        let mut hello = Hello::new("mcpproxy", env!("CARGO_PKG_VERSION"));
+        hello.era = era;
+        hello.probe_timeout = PROBE_TIMEOUT;
+        hello.listing = budget(&self.limits);
+        hello
     }
 
     async fn attempt<E: Events>(
@@ -135,6 +182,7 @@ impl Connector {
                 let url = reqwest::Url::parse(url.expose()).map_err(ConnectFailure::Url)?;
                 let mut endpoint = HttpEndpoint::new(url, http_client()?);
                 endpoint.headers = header_map(&headers)?;
+                endpoint.body_limit = self.limits.upstream_message_bytes;
                 endpoint.transport = match protocol {
                     HttpProtocol::Streamable => HttpTransport::Streamable,
                     HttpProtocol::Sse => HttpTransport::Sse,
@@ -143,7 +191,7 @@ impl Connector {
                 let client = within_handshake_timeout(hello).await?;
                 Ok(Connected {
                     client,
-                    child: None,
+                    process: None,
                 })
             }
         }
@@ -155,33 +203,77 @@ impl Connector {
         hello: Hello,
         events: Arc<E>,
     ) -> Result<Connected, ConnectFailure> {
-        let (mut child, pipes) = line.spawn(self.surroundings.guardian.as_ref())?;
+        let guardian = self.surroundings.guardian.as_ref();
         let written_before = self.log.count();
-        let collecting = tokio::spawn(self.log.clone().collect(pipes.stderr));
-        let hello =
-            Client::connect_lines(pipes.stdout, pipes.stdin, DEFAULT_LINE_LIMIT, hello, events);
-        match within_handshake_timeout(hello).await {
+        self.starts.admit()?;
+        let (child, pipes) = line.spawn(guardian, &self.endings)?;
+        let mut process = Process {
+            child,
+            guarded: guardian.is_some(),
+            log: self.log.clone(),
+            written_before,
+            stderr: tokio::spawn(self.log.clone().collect(pipes.stderr)),
+        };
+        let limit = self.limits.upstream_message_bytes;
+        let hello = Client::connect_lines(pipes.stdout, pipes.stdin, limit, hello, events);
+        let hello = within_handshake_timeout(hello);
+        tokio::pin!(hello);
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut hello => outcome,
+            exit = process.exited() => {
+                // What it wrote last may still be in the pipe, unless another process holds it.
+                match tokio::time::timeout(LAST_WORDS, &mut hello).await {
+                    Ok(outcome) => outcome.map_err(|failure| failure.or_exit(exit)),
+                    Err(_) => Err(ConnectFailure::Exited(exit)),
+                }
+            }
+        };
+        match outcome {
             Ok(client) => Ok(Connected {
                 client,
-                child: Some(child),
+                process: Some(process),
             }),
-            Err(ConnectFailure::Handshake(
-                error @ ConnectError::Initialize(RequestError::Closed(_)),
-            )) => {
-                // The pipe closed because the process is gone: its last words say why.
-                let ended = tokio::time::timeout(Duration::from_secs(2), child.wait()).await;
-                let Ok(Ok(status)) = ended else {
-                    return Err(ConnectFailure::Handshake(error));
-                };
-                let _ = tokio::time::timeout(Duration::from_secs(1), collecting).await;
-                let stderr = self.log.tail_since(written_before, QUOTED_LINES);
-                Err(ConnectFailure::Exited { status, stderr })
-            }
-            Err(failure) => {
-                child.stop().await;
-                Err(failure)
-            }
+            // The pipe closed because the process is gone: its last words say why.
+            Err(failure) if failure.is_end_of_connection() => match process.exited_soon().await {
+                Some(exit) => Err(failure.or_exit(exit)),
+                None => Err(failure),
+            },
+            Err(failure) => Err(failure),
         }
+    }
+}
+
+// === impl Process ===
+
+impl Process {
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Waits until the process has ended by itself. Cancel safe. The end of its output is not
+    /// enough: a process that it started may hold the pipe.
+    pub(crate) async fn exited(&mut self) -> Exit {
+        let Ok(status) = self.child.wait().await else {
+            // It cannot be waited for, so its end cannot be noticed this way.
+            return std::future::pending().await;
+        };
+        // It must not be asked again once it has told its end.
+        if !self.stderr.is_finished() {
+            let _ = tokio::time::timeout(LAST_WORDS, &mut self.stderr).await;
+        }
+        Exit {
+            code: ExitCode {
+                status,
+                guarded: self.guarded,
+            },
+            stderr: self.log.tail_since(self.written_before, QUOTED_LINES),
+        }
+    }
+
+    /// How the process ended, if it does so in a moment: its pipe has closed.
+    pub(crate) async fn exited_soon(&mut self) -> Option<Exit> {
+        tokio::time::timeout(EXIT, self.exited()).await.ok()
     }
 }
 
@@ -194,17 +286,15 @@ async fn within_handshake_timeout(
     }
 }
 
-fn hello(era: Option<Era>) -> Hello {
-    let mut hello = Hello::new("mcpproxy", env!("CARGO_PKG_VERSION"));
-    hello.era = era;
-    hello.probe_timeout = PROBE_TIMEOUT;
-    hello
-}
-
 fn http_client() -> Result<reqwest::Client, ConnectFailure> {
     reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_keepalive(Duration::from_secs(30))
+        // A peer that vanished without a word is noticed by the system within 45 s.
+        .tcp_keepalive(Duration::from_secs(15))
+        .tcp_keepalive_interval(Duration::from_secs(10))
+        .tcp_keepalive_retries(3)
+        // Whether a request is sent twice is decided where its effects are known.
+        .retry(reqwest::retry::never())
         .redirect(same_origin_redirects())
         .build()
         .map_err(ConnectFailure::HttpSetup)

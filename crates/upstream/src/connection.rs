@@ -1,22 +1,38 @@
-//! One connection to an upstream, with what has to be known about it to use it on behalf of a
-//! client.
+//! One connection to an upstream: how calls are sent on it, and how its end is noticed.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp::client::{Client, Era, RequestError, RequestOptions};
+use mcp::client::{Client, CloseReason, Era, ProgressReceiver, RequestError, RequestOptions};
 use mcp::modern::meta;
 use mcp::{LogLevel, Members, ProgressToken, RawValue};
 use serde_json::json;
 use serde_json::value::to_raw_value;
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::sync::{Mutex, SetOnce, mpsc, watch};
 use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::client::OnBehalf;
+use crate::connect::{Connected, Process};
+use crate::failure::Loss;
+use crate::health::{Health, Pending};
+use crate::process::Endings;
 use crate::switchboard::Switchboard;
 
-/// How many progress notifications may wait for a slow client before they slow the server down.
+/// How many progress notifications may wait for a slow client before later ones are dropped.
 const PROGRESS_BACKLOG: usize = 64;
+
+/// How long the reports that came with an answer may take to be passed on before the answer.
+const LAST_REPORTS: Duration = Duration::from_secs(1);
+
+/// How long the reader gets for what a process wrote before it ended.
+const LAST_OUTPUT: Duration = Duration::from_millis(200);
+
+/// How long a server may take to be told that the connection is over.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How long a call whose connection closed waits for the reason to be found out.
+const REASON: Duration = Duration::from_secs(2);
 
 const PROGRESS_TOKEN: &str = "progressToken";
 
@@ -24,8 +40,16 @@ const PROGRESS_TOKEN: &str = "progressToken";
 pub(crate) struct Connection {
     pub client: Client,
     pub switchboard: Arc<Switchboard>,
+    pub health: Health,
+    /// The process behind it, for a program that runs.
+    pub pid: Option<u32>,
     /// From which level on a legacy server was asked to log. Held while it is being told.
     log_level: Mutex<Option<LogLevel>>,
+    /// Why the connection is gone.
+    lost: Arc<SetOnce<Arc<Loss>>>,
+    /// Ends the supervision, and the process with it.
+    supervision: CancellationToken,
+    _unsupervised: DropGuard,
 }
 
 /// A request as a connection takes it.
@@ -36,15 +60,61 @@ pub(crate) struct Outgoing<'a> {
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
     /// Time in which the server waits for the client does not count.
     pub timeout: Duration,
+    /// Whether it may be sent twice.
+    pub repeatable: bool,
 }
 
 impl Connection {
-    pub(crate) fn new(client: Client, switchboard: Arc<Switchboard>) -> Self {
+    /// Takes charge of a connection that is up: from now on the end of its process or of its stream
+    /// is noticed, and dropping it ends both.
+    pub(crate) fn new(connected: Connected, switchboard: Arc<Switchboard>) -> Self {
+        let Connected { client, process } = connected;
+        let supervision = CancellationToken::new();
+        let lost = Arc::<SetOnce<Arc<Loss>>>::default();
+        let pid = process.as_ref().and_then(Process::id);
+        tokio::spawn(supervise(
+            client.clone(),
+            process,
+            Arc::clone(&lost),
+            supervision.clone(),
+        ));
         Self {
             client,
             switchboard,
+            health: Health::default(),
+            pid,
             log_level: Mutex::default(),
+            lost,
+            _unsupervised: supervision.clone().drop_guard(),
+            supervision,
         }
+    }
+
+    /// Waits until the connection is gone by itself.
+    pub(crate) async fn lost(&self) -> Arc<Loss> {
+        Arc::clone(self.lost.wait().await)
+    }
+
+    /// Why the connection is gone, for a call that failed because it is.
+    pub(crate) async fn why_lost(&self) -> Option<Arc<Loss>> {
+        tokio::time::timeout(REASON, self.lost()).await.ok()
+    }
+
+    /// Ends the connection and its process in the background.
+    pub(crate) fn end(self: Arc<Self>, endings: &Endings) {
+        self.supervision.cancel();
+        endings.spawn(async move {
+            let _ = tokio::time::timeout(FAREWELL, self.client.close()).await;
+        });
+    }
+
+    /// Ends the connection of a server that is as good as gone, without a word to it.
+    pub(crate) fn give_up(&self, loss: Loss) -> Arc<Loss> {
+        let loss = Arc::new(loss);
+        let _ = self.lost.set(Arc::clone(&loss));
+        self.client
+            .abandon(CloseReason::Owner(loss.to_string().into()));
+        loss
     }
 
     /// Sends a request on nobody's behalf: the server has nobody to ask.
@@ -52,18 +122,22 @@ impl Connection {
         &self,
         outgoing: Outgoing<'_>,
     ) -> Result<Box<RawValue>, RequestError> {
+        let _pending = self.health.pending();
         let options = RequestOptions {
             timeout: Some(outgoing.timeout),
+            repeatable: outgoing.repeatable,
             ..RequestOptions::default()
         };
-        self.send(outgoing, options).await
+        self.noted(self.send(outgoing, options).await)
     }
 
     /// Sends a request for a client, who is asked what the server wants to know on the way.
+    /// `parked` is told whenever the call begins or ends to wait for the client.
     pub(crate) async fn send_for(
         &self,
         client: &OnBehalf,
         mut outgoing: Outgoing<'_>,
+        mut parked: impl FnMut(bool),
     ) -> Result<Box<RawValue>, RequestError> {
         let timeout = outgoing.timeout;
         if let Some(level) = client.log_level {
@@ -72,12 +146,31 @@ impl Connection {
         let registered = self.switchboard.register(client);
         let options = RequestOptions {
             timeout: None,
-            repeatable: false,
             call: Some(registered.id()),
             capabilities: Some(client.capabilities.clone()),
+            repeatable: outgoing.repeatable,
         };
         let questions = registered.open_questions();
-        unless_late(timeout, questions, self.send(outgoing, options)).await
+        let mut pending: Pending<'_> = self.health.pending();
+        let parked = |waits: bool| {
+            pending.park(waits);
+            parked(waits);
+        };
+        self.noted(unless_late(timeout, questions, parked, self.send(outgoing, options)).await)
+    }
+
+    /// Takes note of what the outcome of a call says about the server.
+    fn noted(
+        &self,
+        answer: Result<Box<RawValue>, RequestError>,
+    ) -> Result<Box<RawValue>, RequestError> {
+        match &answer {
+            Ok(_) | Err(RequestError::Rpc(_)) => self.health.answered(),
+            Err(RequestError::Timeout { .. }) => self.health.timed_out(),
+            Err(RequestError::Transport(_)) => self.health.suspect(),
+            Err(_) => {}
+        }
+        answer
     }
 
     async fn send(
@@ -94,16 +187,28 @@ impl Connection {
         let params = with_token(params, Some(&token))?;
         let request = self.client.request(method, params, options);
         tokio::pin!(request);
-        loop {
+        // The newest report that the client has had no room for yet.
+        let mut newest = None;
+        let answer = loop {
             tokio::select! {
-                biased;
-                Some(update) = progress.next() => {
-                    // A client that stopped listening still wants its answer.
-                    let _ = sink.send(update).await;
+                answer = &mut request => break answer,
+                Some(report) = progress.next() => newest = Some(report),
+                Ok(room) = sink.reserve(), if newest.is_some() => {
+                    if let Some(report) = newest.take() {
+                        room.send(report);
+                    }
                 }
-                answer = &mut request => return answer,
             }
-        }
+            // Reports come in order while there is room. Where there is none, each replaces the one
+            // before it, so that a client that reads slowly holds up nobody.
+            if let Some(report) = newest.take()
+                && let Err(mpsc::error::TrySendError::Full(report)) = sink.try_send(report)
+            {
+                newest = Some(report);
+            }
+        };
+        let _ = tokio::time::timeout(LAST_REPORTS, pass_rest_on(newest, progress, sink)).await;
+        answer
     }
 
     /// Makes sure that the server logs what the client wants to see. A modern server is told with
@@ -146,16 +251,68 @@ impl Connection {
     }
 }
 
+/// Passes on what was reported before the answer came.
+async fn pass_rest_on(
+    newest: Option<Box<RawValue>>,
+    mut progress: ProgressReceiver,
+    sink: mpsc::Sender<Box<RawValue>>,
+) {
+    let rest = std::iter::from_fn(|| progress.try_next());
+    for report in newest.into_iter().chain(rest) {
+        // A client that stopped listening still wants its answer.
+        if sink.send(report).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits for the end of a connection that comes by itself, and makes known why.
+async fn supervise(
+    client: Client,
+    mut process: Option<Process>,
+    lost: Arc<SetOnce<Arc<Loss>>>,
+    supervision: CancellationToken,
+) {
+    let exited = async {
+        match &mut process {
+            Some(process) => process.exited().await,
+            None => std::future::pending().await,
+        }
+    };
+    let reason = tokio::select! {
+        () = supervision.cancelled() => return,
+        exit = exited => {
+            let _ = tokio::time::timeout(LAST_OUTPUT, client.closed()).await;
+            Loss::Exited(exit)
+        }
+        reason = client.closed() => match &*reason {
+            CloseReason::Oversized { limit } => Loss::Oversized { limit: *limit },
+            CloseReason::Ended { .. } | CloseReason::Read(_) | CloseReason::Write(_) => {
+                let exit = match &mut process {
+                    Some(process) => process.exited_soon().await,
+                    None => None,
+                };
+                exit.map_or(Loss::Closed(reason), Loss::Exited)
+            }
+            _ => Loss::Closed(reason),
+        },
+    };
+    client.abandon(CloseReason::Owner(reason.to_string().into()));
+    let _ = lost.set(Arc::new(reason));
+}
+
 /// Waits for the answer until the server has had its time, in which it waited for nobody.
 async fn unless_late<T>(
     timeout: Duration,
     mut questions: watch::Receiver<usize>,
+    mut parked: impl FnMut(bool),
     answering: impl Future<Output = Result<T, RequestError>>,
 ) -> Result<T, RequestError> {
     tokio::pin!(answering);
     let mut left = timeout;
     loop {
         let waits_for_client = *questions.borrow_and_update() > 0;
+        parked(waits_for_client);
         let since = Instant::now();
         tokio::select! {
             answer = &mut answering => return answer,
@@ -273,11 +430,11 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(5)).await;
             Ok(())
         };
-        let asked = unless_late(Duration::ZERO, count.subscribe(), answering).await;
+        let asked = unless_late(Duration::ZERO, count.subscribe(), |_| (), answering).await;
         asked.unwrap();
         count.send_replace(0);
         let never = std::future::pending::<Result<(), RequestError>>();
-        let late = unless_late(Duration::ZERO, count.subscribe(), never).await;
+        let late = unless_late(Duration::ZERO, count.subscribe(), |_| (), never).await;
         assert!(matches!(late, Err(RequestError::Timeout { .. })));
     }
 }

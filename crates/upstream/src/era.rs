@@ -3,16 +3,18 @@
 //! It is a cache: whatever is wrong with the file costs a question to each server and nothing else.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use config::ServerConfig;
+use config::{HttpProtocol, SecretTemplate, ServerConfig, Template, Transport};
 use mcp::client::Era;
 use policy::ServerName;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest, Sha256};
 
 /// The eras of all upstreams. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -86,11 +88,45 @@ impl EraMemory {
     }
 }
 
-/// Says nothing about the secrets that a transport may hold.
+/// The same in every release, and silent about the secrets that a transport may hold.
 fn fingerprint(server: &ServerConfig) -> String {
-    let mut hasher = DefaultHasher::new();
-    format!("{:?}", server.transport).hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
+    let parts = match &server.transport {
+        Transport::Stdio {
+            command,
+            args,
+            env,
+            working_dir,
+        } => json!([
+            "stdio",
+            command.written(),
+            args.iter().map(Template::written).collect::<Vec<_>>(),
+            masked(env),
+            working_dir,
+        ]),
+        Transport::Http {
+            url,
+            headers,
+            protocol,
+        } => json!([
+            "http",
+            url.written(),
+            masked(headers),
+            *protocol == HttpProtocol::Sse,
+        ]),
+    };
+    let digest = Sha256::digest(parts.to_string());
+    digest.iter().take(8).fold(String::new(), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn masked(secrets: &BTreeMap<String, SecretTemplate>) -> BTreeMap<&str, &str> {
+    let masked = secrets
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.masked()));
+    masked.collect()
 }
 
 fn read(file: &Path) -> io::Result<BTreeMap<ServerName, Known>> {
@@ -112,8 +148,6 @@ fn write(file: &Path, known: &BTreeMap<ServerName, Known>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use config::Transport;
-
     use super::*;
 
     fn server(name: &str, command: &str) -> ServerConfig {
@@ -135,6 +169,11 @@ mod tests {
         assert_eq!(later.recall(&server("b", "x")), None);
         let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
         assert_eq!(left.len(), 1, "{left:?}");
+    }
+
+    #[test]
+    fn the_fingerprint_is_the_same_in_every_release() {
+        assert_eq!(fingerprint(&server("a", "x")), "4879bec228f39c57");
     }
 
     #[test]

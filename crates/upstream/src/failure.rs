@@ -1,12 +1,16 @@
 //! Why an upstream is not connected, whether trying again can help, and what a person can do.
 
 use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
 
 use config::ResolveError;
-use mcp::client::{CloseReason, ConnectError, RequestError};
+use mcp::client::{CloseReason, ConnectError, ListingOverrun, RequestError};
 use policy::ServerName;
 
+use crate::health::Dead;
 use crate::process::SpawnError;
+use crate::starts::CrashLoop;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectFailure {
@@ -24,15 +28,51 @@ pub(crate) enum ConnectFailure {
     Handshake(#[source] ConnectError),
     #[error("the server did not say hello within {} s", .0.as_secs())]
     HandshakeTimeout(std::time::Duration),
-    #[error("the process ended with {status}{}", LastWords(.stderr))]
-    Exited {
-        status: std::process::ExitStatus,
-        stderr: Vec<String>,
-    },
+    #[error(transparent)]
+    Exited(Exit),
+    #[error(transparent)]
+    CrashLoop(#[from] CrashLoop),
     #[error("the tools could not be listed")]
     Listing(#[from] ListingError),
-    #[error("the connection was lost")]
-    Lost(std::sync::Arc<CloseReason>),
+    #[error("the connection was lost: {0}")]
+    Lost(Arc<Loss>),
+    /// A connection that was being made is not needed any more.
+    #[error("the connection was given up")]
+    GivenUp,
+}
+
+/// How a process ended, and what it last wrote to stderr.
+#[derive(Debug, thiserror::Error)]
+#[error("the process ended with {}{}", .code, LastWords(.stderr))]
+pub(crate) struct Exit {
+    pub code: ExitCode,
+    pub stderr: Vec<String>,
+}
+
+/// How a process ended, as far as the guardian lets it be known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExitCode {
+    pub status: std::process::ExitStatus,
+    /// Whether the status is the guardian's, which says 128 + n for a signal n.
+    pub guarded: bool,
+}
+
+/// Why a connection that was up is gone.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Loss {
+    #[error(transparent)]
+    Exited(Exit),
+    #[error("{}", chain(&**.0))]
+    Closed(Arc<CloseReason>),
+    #[error(
+        "the server sent a message of more than {limit} bytes, which is the most that \
+         `limits.upstream_message_bytes` allows"
+    )]
+    Oversized { limit: usize },
+    #[error(transparent)]
+    Dead(#[from] Dead),
+    #[error("the tools could not be listed again: {}", chain(.0))]
+    Listing(ListingError),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -41,10 +81,8 @@ pub(crate) enum ListingError {
     Request(#[source] RequestError),
     #[error("the answer to tools/list is not a list of tools")]
     Shape(#[source] serde_json::Error),
-    #[error("the server announces more than {limit} tools")]
-    TooMany { limit: usize },
-    #[error("the server gives the same cursor again and again")]
-    CursorLoop,
+    #[error(transparent)]
+    Overrun(#[from] ListingOverrun),
 }
 
 /// A failure as it is shown: what, why, and what to do.
@@ -60,6 +98,8 @@ pub struct Failure {
 
 struct LastWords<'a>(&'a [String]);
 
+struct SignalName(i32);
+
 // === impl ConnectFailure ===
 
 impl ConnectFailure {
@@ -71,6 +111,30 @@ impl ConnectFailure {
             _ => None,
         };
         status.map(|status| status.as_u16())
+    }
+
+    /// Whether the server ended the connection before it was greeted.
+    pub(crate) fn is_end_of_connection(&self) -> bool {
+        let Self::Handshake(
+            ConnectError::Initialize(cause)
+            | ConnectError::Discover(cause)
+            | ConnectError::Probe(cause),
+        ) = self
+        else {
+            return false;
+        };
+        matches!(cause, RequestError::Closed(reason) | RequestError::NotSent(reason)
+            if matches!(**reason, CloseReason::Ended { .. } | CloseReason::Read(_) | CloseReason::Write(_)))
+    }
+
+    /// What an exit of the process explains, and nothing else can: that it may not have survived
+    /// the question for its era is for the connector to know.
+    pub(crate) fn or_exit(self, exit: Exit) -> Self {
+        match self {
+            Self::Handshake(ConnectError::Probe(_)) => self,
+            _ if self.is_end_of_connection() => Self::Exited(exit),
+            other => other,
+        }
     }
 
     /// Whether the server may have been spoken to in an era that it does not know.
@@ -128,7 +192,20 @@ impl ConnectFailure {
                 true,
                 format!("there is no MCP server at this address: correct {entry}.url"),
             ),
-            (Self::Exited { .. }, _) => (
+            (Self::CrashLoop(_), _) => (
+                true,
+                format!(
+                    "see why with `mcpproxy upstream logs {server}`, then run `mcpproxy upstream \
+                     restart {server}`"
+                ),
+            ),
+            (Self::Exited(_), _) => (
+                false,
+                format!(
+                    "see why with `mcpproxy upstream logs {server}`; it is tried again by itself"
+                ),
+            ),
+            (Self::Lost(loss), _) if matches!(**loss, Loss::Exited(_)) => (
                 false,
                 format!(
                     "see why with `mcpproxy upstream logs {server}`; it is tried again by itself"
@@ -153,6 +230,29 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+impl fmt::Display for ExitCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let signal = match (self.status.signal(), self.status.code()) {
+            (None, Some(code)) if self.guarded && (129..=192).contains(&code) => Some(code - 128),
+            (signal, _) => signal,
+        };
+        match (signal, self.status.code()) {
+            (Some(signal), _) => write!(formatter, "signal {signal}{}", SignalName(signal)),
+            (None, Some(code)) => write!(formatter, "exit code {code}"),
+            (None, None) => write!(formatter, "{}", self.status),
+        }
+    }
+}
+
+impl fmt::Display for SignalName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match signal_hook::low_level::signal_name(self.0) {
+            Some(name) => write!(formatter, " ({name})"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl fmt::Display for LastWords<'_> {

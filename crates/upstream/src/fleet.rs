@@ -2,33 +2,43 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use config::{Secret, ServerConfig};
+use catalog::ToolDefinition;
+use config::{Limits, Secret, ServerConfig};
 use futures_util::future::join_all;
 use policy::ServerName;
 use redact::SharedRedactor;
 use tokio::sync::{Mutex, watch};
 use tokio_util::task::TaskTracker;
 
+use crate::backoff::Retries;
 use crate::client::Audience;
 use crate::connect::Surroundings;
-use crate::handle::Upstream;
+use crate::handle::{Shared, Upstream};
+use crate::process::Endings;
 use crate::state::Status;
 
 /// Set once, when there is somebody to hear.
 pub(crate) type SharedAudience = Arc<OnceLock<Arc<dyn Audience>>>;
+
+/// Tools that servers are known to have had, by server.
+pub type KnownTools = BTreeMap<ServerName, Vec<Arc<ToolDefinition>>>;
+
+/// How long all upstreams together may take to end. Each takes less, whatever it does.
+const SHUTDOWN: Duration = Endings::LONGEST.saturating_add(Duration::from_millis(400));
 
 type ByName = BTreeMap<ServerName, Arc<Upstream>>;
 
 #[derive(Debug)]
 pub struct Fleet {
     surroundings: Surroundings,
+    limits: Limits,
     upstreams: ArcSwap<ByName>,
-    /// Counts up whenever any upstream's status changes, or there is one more or less.
-    changed: watch::Sender<u64>,
-    audience: SharedAudience,
+    /// What upstreams share, with a count that goes up whenever any status changes, or there is
+    /// one upstream more or less.
+    shared: Shared,
     /// One change of the fleet at a time.
     applying: Mutex<()>,
     /// Upstreams that were taken out and are still ending.
@@ -42,12 +52,12 @@ type LeftOver = Arc<std::sync::Mutex<Vec<Arc<Upstream>>>>;
 // === impl Fleet ===
 
 impl Fleet {
-    pub fn new(surroundings: Surroundings) -> Self {
+    pub fn new(surroundings: Surroundings, limits: Limits) -> Self {
         Self {
             surroundings,
+            limits,
             upstreams: ArcSwap::default(),
-            changed: watch::Sender::new(0),
-            audience: SharedAudience::default(),
+            shared: Shared::new(),
             applying: Mutex::new(()),
             leaving: TaskTracker::new(),
             left_over: LeftOver::default(),
@@ -71,13 +81,13 @@ impl Fleet {
     }
 
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
+        self.shared.changed.subscribe()
     }
 
     /// Has what upstreams say to nobody in particular heard. The first one to ask is heard from
     /// then on.
     pub fn announce_to(&self, audience: Arc<dyn Audience>) {
-        if self.audience.set(audience).is_err() {
+        if self.shared.audience.set(audience).is_err() {
             tracing::error!("the fleet has an audience already");
         }
     }
@@ -89,12 +99,18 @@ impl Fleet {
 
     /// Counts the changes so far.
     pub fn version(&self) -> u64 {
-        *self.changed.borrow()
+        *self.shared.changed.borrow()
     }
 
     /// Makes the fleet what the config says. Upstreams whose entry did not change are not touched;
     /// nothing here waits for a server.
     pub async fn apply(&self, servers: &[ServerConfig]) {
+        self.apply_knowing(servers, BTreeMap::new()).await;
+    }
+
+    /// Like [`Fleet::apply`], with tools that servers are known to have had. They count as stale
+    /// until their server has listed its tools.
+    pub async fn apply_knowing(&self, servers: &[ServerConfig], mut known_tools: KnownTools) {
         let _one_at_a_time = self.applying.lock().await;
         self.learn_secrets(servers);
         let mut old = ByName::clone(&self.upstreams.load());
@@ -109,11 +125,14 @@ impl Fleet {
                     if let Some(outdated) = outdated {
                         self.retire(outdated);
                     }
-                    let changed = self.changed.clone();
-                    let surroundings = self.surroundings.clone();
-                    let audience = Arc::clone(&self.audience);
-                    let starting = Upstream::start(server.clone(), surroundings, changed, audience);
-                    Arc::new(starting)
+                    let known_tools = known_tools.remove(&server.name).unwrap_or_default();
+                    Arc::new(Upstream::start(
+                        server.clone(),
+                        self.surroundings.clone(),
+                        self.limits,
+                        self.shared.clone(),
+                        known_tools,
+                    ))
                 }
             };
             new.insert(server.name.clone(), upstream);
@@ -122,7 +141,7 @@ impl Fleet {
             self.retire(removed);
         }
         self.upstreams.store(Arc::new(new));
-        self.changed.send_modify(|count| *count += 1);
+        self.shared.changed.send_modify(|count| *count += 1);
     }
 
     /// Connects to a server that is not in the fleet, lists its tools and lets it go again.
@@ -137,24 +156,26 @@ impl Fleet {
             ..server
         };
         self.learn_secrets(std::slice::from_ref(&server));
-        let upstream = Upstream::start(
-            server,
-            surroundings,
-            watch::Sender::new(0),
-            SharedAudience::default(),
-        );
+        let upstream =
+            Upstream::start(server, surroundings, self.limits, Shared::new(), Vec::new());
         let status = upstream.settled(deadline).await;
         upstream.stop().await;
         status
     }
 
-    /// Ends every upstream and waits until all processes are gone.
+    /// Ends every upstream, all at once, and waits until their processes are gone. However they
+    /// behave, that takes a few seconds at most.
     pub async fn shutdown(&self) {
         let _one_at_a_time = self.applying.lock().await;
         let all = self.upstreams.swap(Arc::default());
-        join_all(all.values().map(|upstream| upstream.stop())).await;
         self.leaving.close();
-        self.leaving.wait().await;
+        let ending = async {
+            join_all(all.values().map(|upstream| upstream.stop())).await;
+            self.leaving.wait().await;
+        };
+        if tokio::time::timeout(SHUTDOWN, ending).await.is_err() {
+            tracing::warn!("some upstreams have not ended in time; they are killed");
+        }
     }
 
     /// Has the secrets of these servers struck out before any of them is started.
@@ -166,7 +187,7 @@ impl Fleet {
     }
 
     fn retire(&self, upstream: Arc<Upstream>) {
-        let (left_over, changed) = (Arc::clone(&self.left_over), self.changed.clone());
+        let (left_over, changed) = (Arc::clone(&self.left_over), self.shared.changed.clone());
         lock(&left_over).push(Arc::clone(&upstream));
         self.leaving.spawn(async move {
             upstream.stop().await;
@@ -178,4 +199,16 @@ impl Fleet {
 
 fn lock(left_over: &LeftOver) -> MutexGuard<'_, Vec<Arc<Upstream>>> {
     left_over.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn new() -> Self {
+        Self {
+            changed: watch::Sender::new(0),
+            audience: SharedAudience::default(),
+            retries: Arc::<Retries>::default(),
+        }
+    }
 }

@@ -5,24 +5,38 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use catalog::ToolDefinition;
 use config::ServerConfig;
-use mcp::client::{Era, RequestError};
+use mcp::client::{Era, Listing, RequestError};
 use mcp::{ErrorObject, LogLevel, RawValue};
 use policy::{ServerName, ToolName};
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
-use crate::actor::{Actor, Command};
+use crate::actor::{Actor, Orders};
+use crate::backoff::Retries;
 use crate::client::{OnBehalf, may_ask};
 use crate::connect::{Connector, Surroundings};
 use crate::connection::{Connection, Outgoing};
-use crate::failure::chain;
+use crate::failure::{Loss, chain};
 use crate::fleet::SharedAudience;
+use crate::listing::budget;
 use crate::params::call_params;
 use crate::pool::{Lease, Pool};
+use crate::process::Endings;
+use crate::queue::{Queue, Slot};
+use crate::starts::Starts;
 use crate::state::{State, Status};
 use crate::stderr::{LogCursor, LogPage, StderrLog};
 use crate::subscriptions::Subscriptions;
 use crate::switchboard::Surface;
+
+/// What all upstreams of a fleet share.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    pub changed: watch::Sender<u64>,
+    pub audience: SharedAudience,
+    pub retries: Arc<Retries>,
+}
 
 /// One upstream, shared by all clients.
 #[derive(Debug)]
@@ -34,15 +48,19 @@ pub struct Upstream {
     /// The connections that one client has to itself.
     pool: Arc<Pool>,
     subscriptions: Arc<Subscriptions>,
-    commands: mpsc::Sender<Command>,
-    slots: Semaphore,
+    orders: Orders,
+    queue: Queue,
     log: StderrLog,
-    limits: Arc<ArcSwap<Limits>>,
+    server_limits: Arc<ArcSwap<ServerLimits>>,
+    limits: config::Limits,
 }
+
+/// How long restarting waits for the actor to take note: a bound, should it be gone.
+const TAKEN_NOTE: Duration = Duration::from_secs(1);
 
 /// What the actor goes by that can change while the connection stays.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct ServerLimits {
     pub timeout: Duration,
     pub refresh_interval: Option<Duration>,
 }
@@ -59,6 +77,8 @@ pub struct Forward<'a> {
     pub client: Option<&'a OnBehalf>,
     /// Set before anything goes out; while it is not, the server knows nothing of the request.
     pub sent: Option<&'a AtomicBool>,
+    /// Whether a `tools/call` has no effects and may be sent twice. Other requests always may.
+    pub repeatable: bool,
 }
 
 /// A call of one tool.
@@ -73,6 +93,8 @@ pub struct ToolCall<'a> {
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
     /// As in [`Forward::sent`].
     pub sent: Option<&'a AtomicBool>,
+    /// Whether the call has no effects and may be sent twice.
+    pub repeatable: bool,
 }
 
 /// A connection that a request may use.
@@ -86,8 +108,45 @@ pub enum CallError {
     /// The upstream is not connected.
     #[error("{server} is {}{}", .state.as_str(), failure_suffix(.state))]
     Unavailable { server: ServerName, state: State },
-    #[error("no answer within {} s", .after.as_secs_f64())]
+    /// So many calls wait already that this one was turned away.
+    #[error(
+        "{server} is busy: {running} calls are under way and {waiting} wait; this one was not sent, \
+         try again in {} s",
+        .retry_after.as_secs()
+    )]
+    Busy {
+        server: ServerName,
+        running: usize,
+        waiting: usize,
+        retry_after: Duration,
+    },
+    /// The call waited for its turn and was not sent.
+    #[error(
+        "{server} was busy with other calls for {} s; this one was not sent",
+        .after.as_secs_f64()
+    )]
+    NotSent { server: ServerName, after: Duration },
+    /// The call was sent.
+    #[error("no answer within {} s; it may still be running", .after.as_secs_f64())]
     Timeout { after: Duration },
+    /// The connection was lost while the call was under way.
+    #[error(
+        "the connection to {server} was lost: {reason}; the call may have been carried out; see \
+         `mcpproxy upstream logs {server}`"
+    )]
+    Lost { server: ServerName, reason: String },
+    /// The answer is over `limits.upstream_message_bytes`.
+    #[error(
+        "the answer of {server} has more than {limit} bytes, which is the most that \
+         `limits.upstream_message_bytes` allows"
+    )]
+    TooLarge { server: ServerName, limit: usize },
+    /// The call waited for its client's answer, and its connection was needed.
+    #[error(
+        "the question of {server} was not answered in time, and its connection was needed for \
+         another client; the call was cancelled"
+    )]
+    Unanswered { server: ServerName },
     /// The server answered with a JSON-RPC error.
     #[error(transparent)]
     Rpc(ErrorObject),
@@ -112,8 +171,9 @@ impl Upstream {
     pub(crate) fn start(
         server: ServerConfig,
         surroundings: Surroundings,
-        changed: watch::Sender<u64>,
-        audience: SharedAudience,
+        limits: config::Limits,
+        shared: Shared,
+        known_tools: Vec<Arc<ToolDefinition>>,
     ) -> Self {
         let awake = server.enabled && !surroundings.dormant;
         let first = match (server.enabled, awake) {
@@ -121,23 +181,29 @@ impl Upstream {
             (true, false) => State::Stopped,
             (true, true) => State::Connecting,
         };
-        let (status_sender, status) = watch::channel(Arc::new(Status::new(first)));
-        let (commands, receiver) = mpsc::channel(8);
+        let known_tools = if awake { known_tools } else { Vec::new() };
+        let (status_sender, status) = watch::channel(Arc::new(Status::new(first, known_tools)));
+        let orders = Orders::default();
         let connection = Arc::new(ArcSwapOption::empty());
         let log_path = surroundings
             .log_dir
             .as_ref()
             .map(|directory| directory.join(format!("server-{}.log", server.name)));
         let log = StderrLog::new(log_path.as_deref(), awake, surroundings.redactor.clone());
-        let limits = Arc::new(ArcSwap::from_pointee(Limits::of(&server)));
+        let server_limits = Arc::new(ArcSwap::from_pointee(ServerLimits::of(&server)));
         let connector = Connector {
             server: server.clone(),
             surroundings,
             log: log.clone(),
+            limits,
+            endings: Endings::new(),
+            starts: Starts::new(&limits),
+            failed_starts: Starts::new(&limits),
+            probe_is_fatal: Arc::default(),
         };
         let surface = Surface {
             server: server.name.clone(),
-            audience,
+            audience: shared.audience,
             tools_changed: Arc::new(Notify::new()),
             renewed: Arc::new(Notify::new()),
         };
@@ -145,27 +211,30 @@ impl Upstream {
         let subscriptions = Arc::<Subscriptions>::default();
         let actor = Actor {
             connector,
-            limits: Arc::clone(&limits),
+            limits: Arc::clone(&server_limits),
             surface,
             status: status_sender,
-            changed,
+            changed: shared.changed,
             connection: Arc::clone(&connection),
             pool: Arc::clone(&pool),
             subscriptions: Arc::clone(&subscriptions),
-            commands: receiver,
+            orders: orders.clone(),
+            retries: shared.retries,
+            current: std::sync::Mutex::default(),
         };
         if awake {
             tokio::spawn(actor.run());
         }
         Self {
-            slots: Semaphore::new(server.max_concurrency.get()),
+            queue: Queue::new(server.max_concurrency.get(), limits.queued_calls),
             server,
             status,
             connection,
             pool,
             subscriptions,
-            commands,
+            orders,
             log,
+            server_limits,
             limits,
         }
     }
@@ -173,16 +242,18 @@ impl Upstream {
     /// The same upstream, connected as it is, for callers that come from now on. Calls that are
     /// under way keep the limits they began with.
     pub(crate) fn with_limits(&self, server: ServerConfig) -> Self {
-        self.limits.store(Arc::new(Limits::of(&server)));
+        self.server_limits
+            .store(Arc::new(ServerLimits::of(&server)));
         Self {
-            slots: Semaphore::new(server.max_concurrency.get()),
-            limits: Arc::clone(&self.limits),
+            queue: Queue::new(server.max_concurrency.get(), self.limits.queued_calls),
+            server_limits: Arc::clone(&self.server_limits),
+            limits: self.limits,
             server,
             status: self.status.clone(),
             connection: Arc::clone(&self.connection),
             pool: Arc::clone(&self.pool),
             subscriptions: Arc::clone(&self.subscriptions),
-            commands: self.commands.clone(),
+            orders: self.orders.clone(),
             log: self.log.clone(),
         }
     }
@@ -213,14 +284,29 @@ impl Upstream {
         self.status()
     }
 
+    /// Like [`Upstream::settled`], for a caller that needs the upstream: one that has just been
+    /// lost is waited for as well.
+    pub async fn available(&self, deadline: Instant) -> Arc<Status> {
+        let mut status = self.status.clone();
+        let waiting = status.wait_for(|status| !status.state.is_passing());
+        let _ = tokio::time::timeout_at(deadline.into(), waiting).await;
+        self.status()
+    }
+
+    /// Has the upstream connected again, and returns as soon as that has begun: the outcome shows
+    /// in its status. A disabled upstream has nothing to restart.
     pub async fn restart(&self) {
-        // A disabled upstream has no actor to listen, and nothing to restart.
-        let _ = self.commands.send(Command::Restart).await;
+        let attempts = self.status().attempts;
+        self.orders.restart.notify_one();
+        let mut status = self.status.clone();
+        let begun =
+            status.wait_for(|status| status.attempts > attempts || !status.state.is_settled());
+        let _ = tokio::time::timeout(TAKEN_NOTE, begun).await;
     }
 
     /// Ends the connection and the process, and waits until they are gone.
     pub(crate) async fn stop(&self) {
-        let _ = self.commands.send(Command::Stop).await;
+        self.orders.stop.cancel();
         let mut status = self.status.clone();
         // The actor drops its end of the channel when everything is down.
         while status.changed().await.is_ok() {}
@@ -236,37 +322,74 @@ impl Upstream {
             progress: call.progress,
             client: None,
             sent: call.sent,
+            repeatable: call.repeatable,
         };
         self.request(forward).await
     }
 
     /// Sends a request and returns its result as the server wrote it. Dropping the future cancels
     /// it at the server.
+    ///
+    /// The timeout is one for waiting and running. A call that has not had its turn when only a
+    /// quarter of that is left is not sent any more: it would hardly be answered in time.
     pub async fn request(&self, forward: Forward<'_>) -> Result<Box<RawValue>, CallError> {
-        let deadline = Instant::now() + self.server.timeout;
-        let slot = tokio::time::timeout_at(deadline.into(), self.slots.acquire());
-        let _slot = slot.await.map_err(|_| self.timed_out())?;
-        let shared = self.shared()?;
-        let chosen = match forward.client {
+        let timeout = self.server.timeout;
+        let began = Instant::now();
+        let sent_by = began + timeout * 3 / 4;
+        let (mut chosen, mut slot) = match forward.client {
             // The way of nearly all calls: it costs nothing but this question.
-            None => Chosen::Shared(shared),
-            Some(client) => Box::pin(self.choose(client, forward.method, shared, deadline)).await?,
+            None => {
+                let slot = self.slot(began, sent_by).await?;
+                (Chosen::Shared(self.shared()?), slot)
+            }
+            Some(client) => Box::pin(self.turn_for(client, forward.method, began, sent_by)).await?,
         };
+        let sent = Instant::now();
         let outgoing = Outgoing {
             method: forward.method,
             params: forward.params,
             progress: forward.progress,
-            timeout: deadline.saturating_duration_since(Instant::now()),
+            timeout: timeout.saturating_sub(sent - began),
+            repeatable: forward.repeatable,
         };
+        let connection = chosen.connection();
         if let Some(sent) = forward.sent {
             sent.store(true, Ordering::Relaxed);
         }
         let answer = match forward.client {
-            None => chosen.connection().send_alone(outgoing).await,
+            None => connection.send_alone(outgoing).await,
             // Boxed, so that other calls do not carry the larger state of this one.
-            Some(client) => Box::pin(chosen.connection().send_for(client, outgoing)).await,
+            Some(client) => {
+                let taken_away = chosen.taken_away();
+                let sending = connection.send_for(client, outgoing, |parked| {
+                    slot.park(parked);
+                    chosen.park(parked);
+                });
+                let sending = Box::pin(async {
+                    tokio::select! {
+                        biased;
+                        answer = sending => Some(answer),
+                        () = taken_away => None,
+                    }
+                });
+                let Some(answer) = sending.await else {
+                    return Err(CallError::Unanswered {
+                        server: self.name().clone(),
+                    });
+                };
+                answer
+            }
         };
-        answer.map_err(|error| self.failed(error))
+        self.queue.took(sent.elapsed());
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(Box::pin(self.failed(error, Some(&connection))).await),
+        }
+    }
+
+    /// Begins to collect a list of the upstream page by page, within the limits.
+    pub fn listing(&self) -> Listing {
+        Listing::begin(budget(&self.limits))
     }
 
     /// Passes a notification of a client on. One that cannot be passed on is lost, as on any wire.
@@ -291,7 +414,10 @@ impl Upstream {
     pub async fn subscribe(&self, uri: &str) -> Result<(), CallError> {
         let shared = self.shared()?;
         let adding = self.subscriptions.add(uri, &shared, self.server.timeout);
-        adding.await.map_err(|error| self.failed(error))
+        match adding.await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.failed(error, Some(&shared)).await),
+        }
     }
 
     /// One client less wants to hear of the resource.
@@ -299,7 +425,10 @@ impl Upstream {
         let shared = self.connection.load_full();
         let timeout = self.server.timeout;
         let removing = self.subscriptions.remove(uri, shared.as_deref(), timeout);
-        removing.await.map_err(|error| self.failed(error))
+        match removing.await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.failed(error, shared.as_ref()).await),
+        }
     }
 
     /// Has a legacy server log from this level on. A modern one is told with each request.
@@ -308,8 +437,10 @@ impl Upstream {
         if shared.client.era() == Era::Modern {
             return Ok(());
         }
-        let telling = shared.set_log_level(level).await;
-        telling.map_err(|error| self.failed(error))
+        match shared.set_log_level(level).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.failed(error, Some(&shared)).await),
+        }
     }
 
     /// A legacy client is gone, and what was kept for it is given up.
@@ -319,60 +450,160 @@ impl Upstream {
 
     fn shared(&self) -> Result<Arc<Connection>, CallError> {
         let connection = self.connection.load_full();
-        connection.ok_or_else(|| CallError::Unavailable {
-            server: self.name().clone(),
-            state: self.status().state.clone(),
+        connection.ok_or_else(|| {
+            self.orders.wanted.notify_one();
+            self.unavailable()
         })
     }
 
-    /// A modern server is told with each request whom it is for, and a client that can be asked
-    /// nothing is like any other. Only the rest needs a connection of its own.
-    async fn choose(
+    fn unavailable(&self) -> CallError {
+        CallError::Unavailable {
+            server: self.name().clone(),
+            state: self.status().state.clone(),
+        }
+    }
+
+    /// A slot for a call, after those that came before it.
+    async fn slot(&self, began: Instant, sent_by: Instant) -> Result<Slot<'_>, CallError> {
+        if let Some(slot) = self.queue.try_slot() {
+            return Ok(slot);
+        }
+        let place = self.queue.enter().map_err(|full| CallError::Busy {
+            server: self.name().clone(),
+            running: full.running,
+            waiting: full.waiting,
+            retry_after: full.retry_after,
+        })?;
+        self.before(sent_by, began, place.slot()).await
+    }
+
+    /// Waits for something that a call needs before it can be sent.
+    async fn before<T>(
+        &self,
+        sent_by: Instant,
+        began: Instant,
+        wait: impl Future<Output = Option<T>>,
+    ) -> Result<T, CallError> {
+        let stopped = self.orders.stop.cancelled();
+        tokio::select! {
+            biased;
+            () = stopped => Err(self.unavailable()),
+            done = tokio::time::timeout_at(sent_by.into(), wait) => match done {
+                Ok(Some(done)) => Ok(done),
+                Ok(None) => Err(self.unavailable()),
+                Err(_) => Err(CallError::NotSent {
+                    server: self.name().clone(),
+                    after: began.elapsed(),
+                }),
+            },
+        }
+    }
+
+    /// A connection and a slot for a call of a client that may be asked something.
+    ///
+    /// The connection comes first: a call that waits for one must not hold a slot meanwhile.
+    async fn turn_for(
         &self,
         client: &OnBehalf,
         method: &str,
-        shared: Arc<Connection>,
-        deadline: Instant,
-    ) -> Result<Chosen, CallError> {
-        if shared.client.era() == Era::Modern || !client.is_interactive() {
-            return Ok(Chosen::Shared(shared));
-        }
-        if !may_ask(method) {
+        began: Instant,
+        sent_by: Instant,
+    ) -> Result<(Chosen, Slot<'_>), CallError> {
+        let shared = self.shared()?;
+        // A modern server is told with each request whom it is for, and a client that can be asked
+        // nothing is like any other. Only the rest needs a connection of its own.
+        let chosen = if shared.client.era() == Era::Modern || !client.is_interactive() {
+            Chosen::Shared(shared)
+        } else if may_ask(method) {
+            Chosen::Leased(self.lease(client, began, sent_by).await?)
+        } else {
             let held = client.session.as_deref();
             let held = held.and_then(|session| self.pool.held_by(session));
-            return Ok(held.map_or(Chosen::Shared(shared), Chosen::Leased));
-        }
-        let leasing = tokio::time::timeout_at(deadline.into(), self.pool.lease(client));
-        match leasing.await {
-            Ok(Ok(lease)) => Ok(Chosen::Leased(lease)),
-            Ok(Err(failure)) => Err(CallError::NoConnection {
-                server: self.name().clone(),
-                reason: chain(&failure),
-            }),
-            Err(_) => Err(self.timed_out()),
-        }
+            held.map_or(Chosen::Shared(shared), Chosen::Leased)
+        };
+        let slot = self.slot(began, sent_by).await?;
+        Ok((chosen, slot))
     }
 
-    fn timed_out(&self) -> CallError {
-        CallError::Timeout {
-            after: self.server.timeout,
-        }
+    async fn lease(
+        &self,
+        client: &OnBehalf,
+        began: Instant,
+        sent_by: Instant,
+    ) -> Result<Lease, CallError> {
+        let _place = self.queue.enter().map_err(|full| CallError::Busy {
+            server: self.name().clone(),
+            running: full.running,
+            waiting: full.waiting,
+            retry_after: full.retry_after,
+        })?;
+        let leasing = async { Some(self.pool.lease(client).await) };
+        let leased = self.before(sent_by, began, leasing).await?;
+        leased.map_err(|failure| CallError::NoConnection {
+            server: self.name().clone(),
+            reason: self.log.redacted(&chain(&failure)),
+        })
     }
 
-    fn failed(&self, error: RequestError) -> CallError {
+    /// What a caller is told of a request that failed.
+    async fn failed(&self, error: RequestError, connection: Option<&Arc<Connection>>) -> CallError {
+        let server = || self.name().clone();
         match error {
             RequestError::Rpc(error) => CallError::Rpc(error),
-            RequestError::Timeout { .. } => self.timed_out(),
+            RequestError::Timeout { .. } => CallError::Timeout {
+                after: self.server.timeout,
+            },
             RequestError::Params(error) => CallError::Meta(error),
             RequestError::InputRefused { method, source } => {
                 CallError::InputRefused { method, source }
+            }
+            RequestError::TooLarge { .. } => CallError::TooLarge {
+                server: server(),
+                limit: self.limits.upstream_message_bytes,
+            },
+            RequestError::NotSent(_) => {
+                self.orders.wanted.notify_one();
+                self.unavailable()
+            }
+            RequestError::Closed(reason) => {
+                // How the process ended is known a moment later.
+                let loss = match connection {
+                    Some(connection) => connection.why_lost().await,
+                    None => None,
+                };
+                let loss = loss.unwrap_or_else(|| Arc::new(Loss::Closed(reason)));
+                CallError::Lost {
+                    server: server(),
+                    reason: self.log.redacted(&loss.to_string()),
+                }
             }
             other => CallError::Wire(other),
         }
     }
 }
 
-impl Limits {
+impl CallError {
+    /// Whether the server may have got the call, so that it may have had an effect.
+    pub fn may_have_run(&self) -> bool {
+        match self {
+            Self::Unavailable { .. }
+            | Self::Busy { .. }
+            | Self::NotSent { .. }
+            | Self::Meta(_)
+            | Self::NoConnection { .. } => false,
+            Self::Wire(RequestError::Transport(error)) => !error.is_connect(),
+            Self::Timeout { .. }
+            | Self::Rpc(_)
+            | Self::Lost { .. }
+            | Self::TooLarge { .. }
+            | Self::Unanswered { .. }
+            | Self::Wire(_)
+            | Self::InputRefused { .. } => true,
+        }
+    }
+}
+
+impl ServerLimits {
     fn of(server: &ServerConfig) -> Self {
         Self {
             timeout: server.timeout,
@@ -383,10 +614,31 @@ impl Limits {
 // === impl Chosen ===
 
 impl Chosen {
-    fn connection(&self) -> &Connection {
+    fn connection(&self) -> Arc<Connection> {
         match self {
-            Self::Shared(connection) => connection,
-            Self::Leased(lease) => &lease.connection,
+            Self::Shared(connection) => Arc::clone(connection),
+            Self::Leased(lease) => Arc::clone(&lease.connection),
+        }
+    }
+
+    /// Notes whether the call waits for its client.
+    fn park(&mut self, parked: bool) {
+        if let Self::Leased(lease) = self {
+            lease.park(parked);
+        }
+    }
+
+    /// Waits until the connection is taken away for another client.
+    fn taken_away(&self) -> impl Future<Output = ()> + use<> {
+        let taken_away = match self {
+            Self::Shared(_) => None,
+            Self::Leased(lease) => Some(lease.taken_away()),
+        };
+        async move {
+            match taken_away {
+                Some(taken_away) => taken_away.await,
+                None => std::future::pending().await,
+            }
         }
     }
 }

@@ -5,19 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::ToolDefinition;
-use mcp::client::{Client, RequestError, RequestOptions};
+use mcp::client::{Client, Listing, ListingBudget, RequestError, RequestOptions};
 use mcp::{RawValue, codes};
 use policy::ServerName;
 use serde::Deserialize;
+use serde_json::value::to_raw_value;
 
 use crate::failure::ListingError;
 
-/// More than any real server has; a guard against one that never stops.
-const MAX_TOOLS: usize = 10_000;
-
 #[derive(Deserialize)]
-struct Page {
-    tools: Vec<Box<RawValue>>,
+struct Page<'a> {
+    #[serde(borrow)]
+    tools: Vec<&'a RawValue>,
     #[serde(rename = "nextCursor")]
     next_cursor: Option<String>,
 }
@@ -28,13 +27,14 @@ pub(crate) async fn list_tools(
     client: &Client,
     server: &ServerName,
     timeout: Duration,
+    limits: &config::Limits,
 ) -> Result<Vec<Arc<ToolDefinition>>, ListingError> {
     let mut tools = Vec::new();
     let mut names = HashSet::new();
-    let mut cursors = HashSet::new();
-    let mut cursor: Option<String> = None;
+    let mut listing = Listing::begin(budget(limits));
+    let mut params = None;
     loop {
-        let page = match request_page(client, cursor.as_deref(), timeout).await {
+        let page = match request_page(client, &listing, params.take(), timeout).await {
             // A server that offers only prompts or resources is not broken.
             Err(ListingError::Request(RequestError::Rpc(error)))
                 if error.code == codes::METHOD_NOT_FOUND =>
@@ -43,44 +43,73 @@ pub(crate) async fn list_tools(
             }
             page => page?,
         };
-        if tools.len() + page.tools.len() > MAX_TOOLS {
-            return Err(ListingError::TooMany { limit: MAX_TOOLS });
-        }
-        for raw in page.tools {
-            match ToolDefinition::parse(server, raw) {
-                Ok(tool) if names.insert(tool.id.tool().clone()) => tools.push(Arc::new(tool)),
-                Ok(tool) => {
-                    tracing::warn!(tool = %tool.id, "tool announced twice, the first one counts");
+        let Page {
+            tools: listed,
+            next_cursor,
+        } = serde_json::from_str(page.get()).map_err(ListingError::Shape)?;
+        let before = names.len();
+        for raw in listed {
+            let tool = match ToolDefinition::parse(server, raw.to_owned()) {
+                Ok(tool) if schema_bytes(&tool) > limits.schema_bytes => {
+                    let bytes = schema_bytes(&tool);
+                    tracing::warn!(tool = %tool.id, bytes, "tool left out: its schema is over limits.schema_bytes");
+                    continue;
                 }
+                Ok(tool) => tool,
                 Err(error) => {
                     tracing::warn!(%server, error = crate::failure::chain(&error), "tool left out");
+                    continue;
                 }
+            };
+            if tools.len() >= limits.tools_per_server {
+                tracing::warn!(%server, limit = limits.tools_per_server, "the server has more tools than limits.tools_per_server; the rest is left out");
+                return Ok(tools);
+            }
+            if names.insert(tool.id.tool().clone()) {
+                tools.push(Arc::new(tool));
+            } else {
+                tracing::warn!(tool = %tool.id, "tool announced twice, the first one counts");
             }
         }
-        match page.next_cursor {
+        let new = names.len() - before;
+        match listing.turn(page.get().len(), new, next_cursor)? {
             None => return Ok(tools),
-            Some(next) if !cursors.insert(next.clone()) => return Err(ListingError::CursorLoop),
-            next => cursor = next,
+            Some(cursor) => {
+                let cursor = to_raw_value(&serde_json::json!({ "cursor": cursor }));
+                params = Some(cursor.map_err(ListingError::Shape)?);
+            }
         }
     }
 }
 
+/// What the limits allow for one listing.
+pub(crate) fn budget(limits: &config::Limits) -> ListingBudget {
+    ListingBudget {
+        pages: limits.listing_pages,
+        bytes: limits.listing_bytes,
+        time: limits.listing_time.get(),
+    }
+}
+
+fn schema_bytes(tool: &ToolDefinition) -> usize {
+    tool.input_schema
+        .as_deref()
+        .map_or(0, |schema| schema.get().len())
+}
+
 async fn request_page(
     client: &Client,
-    cursor: Option<&str>,
+    listing: &Listing,
+    params: Option<Box<RawValue>>,
     timeout: Duration,
-) -> Result<Page, ListingError> {
-    let params = cursor
-        .map(|cursor| serde_json::value::to_raw_value(&serde_json::json!({ "cursor": cursor })))
-        .transpose()
-        .map_err(ListingError::Shape)?;
+) -> Result<Box<RawValue>, ListingError> {
+    let left = listing.time_left()?;
     let options = RequestOptions {
-        timeout: Some(timeout),
+        timeout: Some(timeout.min(left)),
         ..RequestOptions::default()
     };
-    let result = client
-        .request("tools/list", params, options)
-        .await
-        .map_err(ListingError::Request)?;
-    serde_json::from_str(result.get()).map_err(ListingError::Shape)
+    match client.request("tools/list", params, options).await {
+        Err(RequestError::Timeout { .. }) if left <= timeout => Err(listing.late().into()),
+        page => page.map_err(ListingError::Request),
+    }
 }

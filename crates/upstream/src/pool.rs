@@ -3,6 +3,9 @@
 //! A legacy server learns once, when it is greeted, what its client can be asked, and over stdio it
 //! does not say to which call a question belongs. So a client that can be asked anything gets a
 //! connection that was greeted with its own capabilities and that nobody else uses meanwhile.
+//!
+//! A call that waits for its client's answer may do so for minutes. Where all connections are held
+//! by such calls, the one that has waited longest is ended for the client that needs a connection.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -10,13 +13,12 @@ use std::time::Duration;
 use mcp::RawValue;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
+use tokio_util::sync::CancellationToken;
 
 use crate::client::{ClientLine, OnBehalf};
-use crate::connect::{Connected, Connector};
+use crate::connect::Connector;
 use crate::connection::Connection;
 use crate::failure::ConnectFailure;
-use crate::process::ChildGroup;
 use crate::switchboard::{Surface, Switchboard};
 
 /// How many clients can have a connection to themselves. Beyond that, one that is idle is given up
@@ -31,10 +33,8 @@ pub(crate) struct Pool {
     connector: Connector,
     surface: Surface,
     places: Mutex<Vec<Arc<Place>>>,
-    /// A place has become free.
+    /// A place has become free, or a call waits for its client.
     freed: Notify,
-    /// Connections that are being closed.
-    closing: TaskTracker,
 }
 
 /// For whom a connection was made.
@@ -50,27 +50,24 @@ struct Holder {
 struct Place {
     holder: Holder,
     usage: Mutex<Usage>,
-    line: tokio::sync::Mutex<Option<Arc<Line>>>,
+    connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
+    /// Fires when the place is given up, with a connection that is just being made.
+    gone: CancellationToken,
 }
 
 #[derive(Debug)]
 struct Usage {
     calls: usize,
+    /// The calls that wait for their client, and since when.
+    parked: Vec<Instant>,
     last: Instant,
-}
-
-/// A connection and the process behind it.
-#[derive(Debug)]
-struct Line {
-    connection: Arc<Connection>,
-    child: Mutex<Option<ChildGroup>>,
 }
 
 /// A connection while a call uses it.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub connection: Arc<Connection>,
-    _claim: Claim,
+    claim: Claim,
 }
 
 /// A place that is in use. Dropping it gives it back.
@@ -78,6 +75,7 @@ pub(crate) struct Lease {
 struct Claim {
     pool: Arc<Pool>,
     place: Arc<Place>,
+    parked: Option<Instant>,
 }
 
 // === impl Pool ===
@@ -89,7 +87,6 @@ impl Pool {
             surface,
             places: Mutex::default(),
             freed: Notify::new(),
-            closing: TaskTracker::new(),
         })
     }
 
@@ -100,20 +97,19 @@ impl Pool {
     ) -> Result<Lease, ConnectFailure> {
         let holder = Holder::of(client);
         let claim = loop {
-            let freed = self.freed.notified();
+            let mut freed = std::pin::pin!(self.freed.notified());
+            // Registered before the look, so that nothing is missed in between.
+            freed.as_mut().enable();
             if let Some(place) = self.claim(&holder) {
-                break Claim {
-                    pool: Arc::clone(self),
-                    place,
-                };
+                break self.claimed(place);
             }
-            freed.await;
+            match self.end_of_patience() {
+                Some(at) => drop(tokio::time::timeout_at(at, freed).await),
+                None => freed.await,
+            }
         };
-        let line = self.line_of(&claim.place, client).await?;
-        Ok(Lease {
-            connection: Arc::clone(&line.connection),
-            _claim: claim,
-        })
+        let connection = self.connection_of(&claim.place, client).await?;
+        Ok(Lease { connection, claim })
     }
 
     /// The connection that a session has, if it has one.
@@ -123,17 +119,10 @@ impl Pool {
             .iter()
             .find(|place| place.holder.session.as_deref() == Some(session))?;
         // One that is just being made is not there yet.
-        let line = place.line.try_lock().ok()?;
-        let connection = Arc::clone(&line.as_ref()?.connection);
+        let connection = Arc::clone(place.connection.try_lock().ok()?.as_ref()?);
         place.usage().begin();
-        let claim = Claim {
-            pool: Arc::clone(self),
-            place: Arc::clone(place),
-        };
-        Some(Lease {
-            connection,
-            _claim: claim,
-        })
+        let claim = self.claimed(Arc::clone(place));
+        Some(Lease { connection, claim })
     }
 
     /// The session is over, and its connection with it.
@@ -142,12 +131,28 @@ impl Pool {
         self.remove(is_of_session);
     }
 
-    /// Closes everything, and waits until it is closed.
-    pub(crate) async fn clear(&self) {
+    /// Closes everything, in the background.
+    pub(crate) fn clear(&self) {
         self.remove(|_| true);
-        self.closing.close();
-        self.closing.wait().await;
-        self.closing.reopen();
+    }
+
+    fn claimed(self: &Arc<Self>, place: Arc<Place>) -> Claim {
+        Claim {
+            pool: Arc::clone(self),
+            place,
+            parked: None,
+        }
+    }
+
+    /// When the next place may be taken from calls that wait for their client, if any may.
+    fn end_of_patience(&self) -> Option<Instant> {
+        let places = self.places();
+        let parked = places
+            .iter()
+            .filter_map(|place| place.usage().parked_since());
+        parked
+            .min()
+            .map(|since| since + self.connector.limits.parked_time.get())
     }
 
     fn places(&self) -> MutexGuard<'_, Vec<Arc<Place>>> {
@@ -172,17 +177,19 @@ impl Pool {
                     let usage = place.usage();
                     (usage.calls == 0).then_some((usage.last, index))
                 })
-                .min()?;
-            let given_up = places.remove(idle.1);
-            self.close(given_up);
+                .min();
+            let (_, index) = idle.or_else(|| self.most_patient(&places))?;
+            self.close(&places.remove(index));
         }
         let place = Arc::new(Place {
             holder: holder.clone(),
             usage: Mutex::new(Usage {
                 calls: 1,
+                parked: Vec::new(),
                 last: Instant::now(),
             }),
-            line: tokio::sync::Mutex::default(),
+            connection: tokio::sync::Mutex::default(),
+            gone: CancellationToken::new(),
         });
         places.push(Arc::clone(&place));
         tokio::spawn(give_up_when_idle(
@@ -192,39 +199,54 @@ impl Pool {
         Some(place)
     }
 
-    /// The connection of a place, made anew where there is none or the old one is gone.
-    async fn line_of(&self, place: &Place, client: &OnBehalf) -> Result<Arc<Line>, ConnectFailure> {
-        let mut slot = place.line.lock().await;
-        if let Some(line) = &*slot
-            && !line.is_closed()
+    /// The place whose calls have all waited for their client longest, if that is long enough.
+    fn most_patient(&self, places: &[Arc<Place>]) -> Option<(Instant, usize)> {
+        let long_enough = self.connector.limits.parked_time.get();
+        let parked = places.iter().enumerate().filter_map(|(index, place)| {
+            let since = place.usage().parked_since()?;
+            (since.elapsed() >= long_enough).then_some((since, index))
+        });
+        parked.min()
+    }
+
+    /// The connection of a place: a new one where there is none or the old one is gone.
+    async fn connection_of(
+        &self,
+        place: &Place,
+        client: &OnBehalf,
+    ) -> Result<Arc<Connection>, ConnectFailure> {
+        let mut slot = tokio::select! {
+            () = place.gone.cancelled() => return Err(ConnectFailure::GivenUp),
+            slot = place.connection.lock() => slot,
+        };
+        if let Some(connection) = &*slot
+            && !connection.client.is_closed()
         {
-            return Ok(Arc::clone(line));
+            return Ok(Arc::clone(connection));
         }
         if let Some(gone) = slot.take() {
-            self.closing.spawn(async move { gone.close().await });
+            gone.end(&self.connector.endings);
         }
-        let line = Arc::new(
-            self.connect(&client.capabilities, client.session_line.clone())
-                .await?,
-        );
-        *slot = Some(Arc::clone(&line));
-        Ok(line)
+        let connecting = self.connect(&client.capabilities, client.session_line.clone());
+        let connection = tokio::select! {
+            () = place.gone.cancelled() => return Err(ConnectFailure::GivenUp),
+            connection = connecting => Arc::new(connection?),
+        };
+        *slot = Some(Arc::clone(&connection));
+        Ok(connection)
     }
 
     async fn connect(
         &self,
         capabilities: &RawValue,
         session_line: Option<Arc<dyn ClientLine>>,
-    ) -> Result<Line, ConnectFailure> {
+    ) -> Result<Connection, ConnectFailure> {
         let switchboard = Switchboard::private(self.surface.clone());
         switchboard.set_session_line(session_line);
         let connecting = Box::pin(self.connector.connect_for(capabilities, &switchboard));
-        let Connected { client, child } = connecting.await?;
+        let connected = connecting.await?;
         tracing::debug!(server = %self.surface.server, "connected once more, for one client");
-        Ok(Line {
-            connection: Arc::new(Connection::new(client, switchboard)),
-            child: Mutex::new(child),
-        })
+        Ok(Connection::new(connected, switchboard))
     }
 
     fn remove(&self, which: impl Fn(&Arc<Place>) -> bool) {
@@ -233,16 +255,19 @@ impl Pool {
         *places = kept;
         drop(places);
         let gone: Vec<_> = gone;
-        for place in gone {
+        for place in &gone {
             self.close(place);
         }
         self.freed.notify_waiters();
     }
 
-    fn close(&self, place: Arc<Place>) {
-        self.closing.spawn(async move {
-            if let Some(line) = place.line.lock().await.take() {
-                line.close().await;
+    /// Ends the connection of a place, also one that is just being made, and the calls on it.
+    fn close(&self, place: &Arc<Place>) {
+        place.gone.cancel();
+        let (place, endings) = (Arc::clone(place), self.connector.endings.clone());
+        self.connector.endings.spawn(async move {
+            if let Some(connection) = place.connection.lock().await.take() {
+                connection.end(&endings);
             }
         });
     }
@@ -262,7 +287,7 @@ async fn give_up_when_idle(pool: Weak<Pool>, place: Weak<Place>) {
     }
 }
 
-// === impl Holder, Place, Usage, Line ===
+// === impl Holder, Place, Usage ===
 
 impl Holder {
     fn of(client: &OnBehalf) -> Self {
@@ -289,30 +314,54 @@ impl Usage {
         self.calls -= 1;
         self.last = Instant::now();
     }
+
+    /// Since when all calls wait for their client, if they do.
+    fn parked_since(&self) -> Option<Instant> {
+        let all = self.calls > 0 && self.parked.len() == self.calls;
+        self.parked.iter().max().copied().filter(|_| all)
+    }
 }
 
-impl Line {
-    fn is_closed(&self) -> bool {
-        self.connection.client.is_closed()
+// === impl Lease ===
+
+impl Lease {
+    /// Notes whether the call waits for its client.
+    pub(crate) fn park(&mut self, parked: bool) {
+        self.claim.park(parked);
     }
 
-    async fn close(&self) {
-        self.connection.client.close().await;
-        let child = self
-            .child
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(child) = child {
-            child.stop().await;
-        }
+    /// Waits until the place is taken away from its call.
+    pub(crate) fn taken_away(&self) -> impl Future<Output = ()> + use<> {
+        self.claim.place.gone.clone().cancelled_owned()
     }
 }
 
 // === impl Claim ===
 
+impl Claim {
+    fn park(&mut self, parked: bool) {
+        if self.parked.is_some() == parked {
+            return;
+        }
+        let mut usage = self.place.usage();
+        if let Some(since) = self.parked.take() {
+            let index = usage.parked.iter().position(|other| *other == since);
+            if let Some(index) = index {
+                usage.parked.swap_remove(index);
+            }
+            return;
+        }
+        let now = Instant::now();
+        usage.parked.push(now);
+        self.parked = Some(now);
+        drop(usage);
+        self.pool.freed.notify_waiters();
+    }
+}
+
 impl Drop for Claim {
     fn drop(&mut self) {
+        self.park(false);
         self.place.usage().end();
         self.pool.freed.notify_waiters();
     }

@@ -10,9 +10,20 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
-/// How long a child gets to leave after its stdin closed, and again after SIGTERM.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a child gets to leave after its stdin closed, before SIGTERM.
+const AFTER_STDIN: Duration = Duration::from_secs(1);
+
+/// How long its group gets between SIGTERM and SIGKILL.
+const AFTER_TERM: Duration = Duration::from_secs(2);
+
+/// How long a killed child takes at most to be reaped.
+const AFTER_KILL: Duration = Duration::from_millis(500);
+
+/// How often a group is looked at that was asked to end.
+const POLL: Duration = Duration::from_millis(25);
 
 /// What of the daemon's own environment a child sees. Everything else may hold a secret that is
 /// none of its business; what a server needs beyond this, its `env` says.
@@ -75,12 +86,24 @@ pub(crate) enum SpawnError {
     Spawn { command: String, source: io::Error },
 }
 
-/// A running child. Dropping it ends the whole group at once; [`ChildGroup::stop`] asks first.
+/// A running child. Dropping it ends the whole group in the background, within
+/// [`Endings::LONGEST`]; where there is no runtime any more, at once.
 #[derive(Debug)]
 pub(crate) struct ChildGroup {
+    running: Option<Running>,
+    endings: Endings,
+}
+
+/// A child and its process group. Dropping it kills what is left of both.
+#[derive(Debug)]
+struct Running {
     child: Child,
     group: Option<Pid>,
 }
+
+/// What is being ended in the background: children, and connections that are closed politely.
+#[derive(Debug, Clone)]
+pub(crate) struct Endings(TaskTracker);
 
 pub(crate) struct Pipes {
     pub stdin: ChildStdin,
@@ -98,6 +121,7 @@ impl CommandLine {
     pub(crate) fn spawn(
         &self,
         guardian: Option<&Guardian>,
+        endings: &Endings,
     ) -> Result<(ChildGroup, Pipes), SpawnError> {
         let environment = self.full_environment();
         let program = find_program(&self.command, &environment)?;
@@ -131,7 +155,11 @@ impl CommandLine {
         let pipes = Pipes::take(&mut child)
             .ok_or_else(|| failed(io::Error::other("the child has no pipes")))?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        Ok((ChildGroup { child, group }, pipes))
+        let group = ChildGroup {
+            running: Some(Running { child, group }),
+            endings: endings.clone(),
+        };
+        Ok((group, pipes))
     }
 
     fn full_environment(&self) -> BTreeMap<OsString, OsString> {
@@ -193,44 +221,92 @@ fn is_executable(metadata: &std::fs::Metadata) -> bool {
 
 impl ChildGroup {
     pub(crate) fn id(&self) -> Option<u32> {
-        self.child.id()
+        self.running.as_ref()?.child.id()
     }
 
-    /// Waits for the child to end by itself and tells how.
+    /// Waits for the child to end by itself and tells how. Cancel safe.
     pub(crate) async fn wait(&mut self) -> io::Result<std::process::ExitStatus> {
-        self.child.wait().await
-    }
-
-    /// Waits for a child whose stdin is closed; then asks the group to end; then ends it.
-    pub(crate) async fn stop(mut self) {
-        if tokio::time::timeout(PATIENCE, self.child.wait())
-            .await
-            .is_err()
-        {
-            self.signal(Signal::TERM);
-            let _ = tokio::time::timeout(PATIENCE, self.child.wait()).await;
-        }
-        // The drop sends SIGKILL to whatever of the group is left.
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group {
-            // A group that is gone already is what we want.
-            let _ = kill_process_group(group, signal);
+        match &mut self.running {
+            Some(running) => running.child.wait().await,
+            None => Err(io::Error::other("the child is being ended")),
         }
     }
 }
 
 impl Drop for ChildGroup {
     fn drop(&mut self) {
-        // The group id stays ours while any member lives, so this reaches nobody else's process
-        // unless the group is empty, which the test rules out.
-        if self
-            .group
-            .is_some_and(|group| test_kill_process_group(group).is_ok())
-        {
-            self.signal(Signal::KILL);
+        if let Some(running) = self.running.take() {
+            self.endings.spawn(running.end());
         }
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Waits for a child whose stdin is closed; then asks the group to end; then kills it.
+    async fn end(mut self) {
+        let left = tokio::time::timeout(AFTER_STDIN, self.child.wait()).await;
+        if left.is_ok() && !self.group_is_alive() {
+            return;
+        }
+        self.signal(Signal::TERM);
+        let deadline = Instant::now() + AFTER_TERM;
+        while Instant::now() < deadline {
+            // Reaped on the way: a child that is dead but not waited for is still in its group.
+            if matches!(self.child.try_wait(), Ok(Some(_))) && !self.group_is_alive() {
+                return;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        self.signal(Signal::KILL);
+        let _ = tokio::time::timeout(AFTER_KILL, self.child.wait()).await;
+    }
+
+    /// The group id stays ours while any member lives, so a signal to it reaches no other process
+    /// unless the group is empty, which this rules out.
+    fn group_is_alive(&self) -> bool {
+        self.group
+            .is_some_and(|group| test_kill_process_group(group).is_ok())
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group.filter(|_| self.group_is_alive()) {
+            // A group that ended in this moment is what we want.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+// === impl Endings ===
+
+impl Endings {
+    /// Within this time a child is gone, whatever it does.
+    pub(crate) const LONGEST: Duration = Duration::from_millis(3_600);
+
+    pub(crate) fn new() -> Self {
+        let tracker = TaskTracker::new();
+        // Waiting is over whenever nothing is left; more may come later.
+        tracker.close();
+        Self(tracker)
+    }
+
+    /// Runs `ending` in the background; drops it where there is no runtime any more.
+    pub(crate) fn spawn(&self, ending: impl Future<Output = ()> + Send + 'static) {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            self.0.spawn_on(ending, &runtime);
+        }
+    }
+
+    /// Waits until nothing is left, or as long as an ending may take.
+    pub(crate) async fn wait(&self) {
+        let _ = tokio::time::timeout(Self::LONGEST, self.0.wait()).await;
     }
 }
 

@@ -19,6 +19,8 @@ pub enum State {
     Connecting,
     /// Taking calls.
     Ready,
+    /// Taking calls, but something is wrong: it does not answer, or its tools cannot be listed.
+    Degraded { failure: Failure },
     /// Failed, and going to be tried again.
     Waiting {
         failure: Failure,
@@ -45,6 +47,8 @@ pub struct Status {
     pub pid: Option<u32>,
     /// How often it has been connected.
     pub connections: u32,
+    /// How often it was tried to connect it.
+    pub attempts: u64,
 }
 
 /// The tools of one upstream, in its order and by name. Cheap to clone.
@@ -73,6 +77,7 @@ impl State {
             Self::Disabled => "disabled",
             Self::Connecting => "connecting",
             Self::Ready => "ready",
+            Self::Degraded { .. } => "degraded",
             Self::Waiting { .. } => "waiting",
             Self::Failed { .. } => "failed",
             Self::Stopped => "stopped",
@@ -81,28 +86,43 @@ impl State {
 
     pub fn failure(&self) -> Option<&Failure> {
         match self {
-            Self::Waiting { failure, .. } | Self::Failed { failure } => Some(failure),
+            Self::Degraded { failure }
+            | Self::Waiting { failure, .. }
+            | Self::Failed { failure } => Some(failure),
             Self::Disabled | Self::Connecting | Self::Ready | Self::Stopped => None,
         }
     }
 
-    /// Whether it is worth waiting for this state to change by itself.
+    /// Whether calls are taken.
+    pub fn is_connected(&self) -> bool {
+        matches!(self, Self::Ready | Self::Degraded { .. })
+    }
+
+    /// Whether the outcome of connecting is known.
     pub fn is_settled(&self) -> bool {
         !matches!(self, Self::Connecting)
+    }
+
+    /// Whether a caller should wait for this state to change: it is being connected, or has just
+    /// been lost and is tried again in a moment.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Connecting | Self::Waiting { attempt: 1, .. })
     }
 }
 
 // === impl Status ===
 
 impl Status {
-    pub(crate) fn new(state: State) -> Self {
+    /// The status of an upstream whose tools are known from an earlier life of the process.
+    pub(crate) fn new(state: State, tools: Vec<Arc<ToolDefinition>>) -> Self {
         Self {
             state,
-            tools: ToolList::default(),
-            stale: false,
+            stale: !tools.is_empty(),
+            tools: ToolList::new(tools),
             server: None,
             pid: None,
             connections: 0,
+            attempts: 0,
         }
     }
 }

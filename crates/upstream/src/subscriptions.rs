@@ -54,15 +54,20 @@ impl Subscriptions {
         }
     }
 
-    /// Tells a server that knows of none.
+    /// Tells a server that knows of none. All of them together have as long as one.
     pub(crate) async fn renew(&self, connection: &Connection) {
         const PATIENCE: Duration = Duration::from_secs(10);
 
-        for uri in self.0.lock().await.keys() {
-            let telling = tell(connection, "resources/subscribe", uri, PATIENCE);
-            if let Err(error) = telling.await {
-                tracing::warn!(uri, ?error, "a subscription is lost");
+        let telling = async {
+            for uri in self.0.lock().await.keys() {
+                let telling = tell(connection, "resources/subscribe", uri, PATIENCE);
+                if let Err(error) = telling.await {
+                    tracing::warn!(uri, ?error, "a subscription is lost");
+                }
             }
+        };
+        if tokio::time::timeout(PATIENCE, telling).await.is_err() {
+            tracing::warn!("subscriptions are lost: the server did not answer in time");
         }
     }
 }

@@ -4,12 +4,13 @@
 //! to the same few rows. `progress` says how far they are; whoever needs them up to date has them
 //! flushed first, and after a crash the rest is derived from the records again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::codes::{Code, signed, unsigned};
+use super::folding::{Folded, fold_if_needed, folded_hours};
 use super::histogram::Histogram;
 use super::links;
 use super::row::{self, COLUMNS, JOINS, RowError};
@@ -46,6 +47,20 @@ struct SumKey {
     client: i64,
     intent_type: i64,
     status: i64,
+}
+
+impl SumKey {
+    fn folded(self, folded: &Folded) -> Self {
+        if !folded.contains(&self.hour) {
+            return self;
+        }
+        Self {
+            server: 0,
+            tool: 0,
+            client: 0,
+            ..self
+        }
+    }
 }
 
 /// Hour, server and tool.
@@ -136,11 +151,13 @@ pub(super) fn write_slice(
     let slice = waiting.len().min(SLICE);
     let mut sums: HashMap<SumKey, Sum, RandomState> = HashMap::default();
     let mut histograms: HashMap<HistogramKey, Histogram, RandomState> = HashMap::default();
+    let folded = folded_hours(connection)?;
     let (mut held, mut through) = (Holdings::default(), 0);
     for derived in waiting.iter().take(slice) {
         derived.add_to(&mut held);
         through = derived.sequence;
         if let Some((key, one)) = derived.sum {
+            let key = key.folded(&folded);
             let sum = sums.entry(key).or_default();
             sum.records += one.records;
             sum.duration_ms += one.duration_ms;
@@ -155,6 +172,10 @@ pub(super) fn write_slice(
     }
     write_sums(connection, &sums)?;
     write_histograms(connection, histograms)?;
+    let hours: BTreeSet<i64> = sums.keys().map(|key| key.hour).collect();
+    for hour in hours {
+        fold_if_needed(connection, hour)?;
+    }
     pass(connection, through)?;
     change_holdings(connection, held.all, held.protected, 1)?;
     Ok(slice)
@@ -274,7 +295,7 @@ pub(super) fn forget_old_sums(
     now: jiff::Timestamp,
 ) -> rusqlite::Result<()> {
     let oldest = hour_of(now) - KEPT_HOURS;
-    for table in ["hourly", "hourly_histograms"] {
+    for table in ["hourly", "hourly_histograms", "folded_hours"] {
         connection.execute(&format!("DELETE FROM {table} WHERE hour < ?1"), [oldest])?;
     }
     Ok(())

@@ -39,6 +39,8 @@ pub enum OpenError {
         found: i64,
         known: i64,
     },
+    #[error("{} belongs to another user, who could change what is in it", .0.display())]
+    ForeignOwner(PathBuf),
     #[error("{} is a database, but not an activity log", .0.display())]
     Foreign(PathBuf),
     #[error("there is no activity log in {} yet", .0.display())]

@@ -34,6 +34,7 @@ pub(super) struct Look {
 impl Files {
     /// Makes sure of a directory that only its owner can enter.
     pub(super) fn prepare(directory: &Path) -> Result<Self, OpenError> {
+        refuse_link(directory)?;
         create_private_directory(directory).map_err(OpenError::file(directory))?;
         let files = Self::existing(directory)?;
         platform::directory(&files.directory)?;
@@ -64,6 +65,11 @@ impl Files {
 
     pub(super) fn database(&self) -> PathBuf {
         self.directory.join(DATABASE)
+    }
+
+    /// Whether the database's file is there and has nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        fs::metadata(self.database()).is_ok_and(|metadata| metadata.len() == 0)
     }
 
     /// The two segments of the journal.
@@ -235,10 +241,11 @@ mod platform {
 
     /// Tightens a directory of our own; one like `/tmp` is everybody's and is left alone.
     pub(super) fn directory(path: &Path) -> Result<(), OpenError> {
-        let mode = fs::metadata(path)
-            .map_err(OpenError::file(path))?
-            .permissions()
-            .mode();
+        let metadata = fs::metadata(path).map_err(OpenError::file(path))?;
+        if metadata.uid() != rustix::process::geteuid().as_raw() {
+            return Err(OpenError::ForeignOwner(path.to_owned()));
+        }
+        let mode = metadata.permissions().mode();
         if mode & STICKY != 0 {
             return Err(OpenError::SharedDirectory(path.to_owned()));
         }

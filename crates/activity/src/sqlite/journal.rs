@@ -35,6 +35,8 @@ pub(super) struct Journal {
     other: Segment,
     /// What is noted and not written yet: starts that nobody waits for.
     buffer: Vec<u8>,
+    /// How much of it is about to be stored, though it could not be written.
+    taken: usize,
     /// How often segments were begun, so that they can be read in order.
     begun: u64,
 }
@@ -54,6 +56,7 @@ impl Journal {
             active: Segment::open(active)?,
             other: Segment::open(other)?,
             buffer: Vec::new(),
+            taken: 0,
             begun: 0,
         })
     }
@@ -77,6 +80,7 @@ impl Journal {
         }
         segment.length += self.buffer.len() as u64;
         self.buffer.clear();
+        self.taken = 0;
         Ok(())
     }
 
@@ -88,6 +92,7 @@ impl Journal {
             && let Err(error) = self.write()
         {
             tracing::warn!(%error, "the activity log's journal could not be written");
+            self.taken = self.buffer.len();
             return;
         }
         if !self.active.is_empty() && self.other.is_empty() {
@@ -97,10 +102,26 @@ impl Journal {
 
     /// The entries of the segment that was turned away from are stored.
     pub(super) fn clear_stored(&mut self) {
+        self.drop_taken();
         if !self.other.is_empty()
             && let Err(error) = self.other.clear()
         {
             tracing::warn!(%error, "the activity log's journal was not emptied");
+        }
+    }
+
+    /// Drops what could not be written and is stored now: while the journal alone fails, what is noted
+    /// must not pile up.
+    fn drop_taken(&mut self) {
+        let taken = std::mem::take(&mut self.taken);
+        let rest = self.buffer.split_off(taken);
+        if taken > 0 && self.active.is_empty() && !rest.is_empty() {
+            // The frame that begins the segment went with the others.
+            self.buffer.clear();
+            frame::write_segment(&mut self.buffer, self.begun);
+            self.buffer.extend(rest);
+        } else {
+            self.buffer = rest;
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::store::StoreError;
 
@@ -40,11 +40,13 @@ impl Pool {
         let permit = permit.map_err(|_| StoreError::Closed)?;
         let pool = Arc::clone(self);
         let answer = tokio::task::spawn_blocking(move || {
-            let mut connection = pool.take().ok_or(StoreError::Closed)?;
-            let answer = question(&mut connection);
-            pool.free().push(connection);
-            drop(permit);
-            answer
+            let mut lent = Lent {
+                connection: pool.take(),
+                pool,
+                _permit: permit,
+            };
+            let connection = lent.connection.as_mut().ok_or(StoreError::Closed)?;
+            question(connection)
         });
         answer
             .await
@@ -57,6 +59,19 @@ impl Pool {
 
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that is given back also if the question panics, and before its permit.
+struct Lent {
+    connection: Option<Connection>,
+    pool: Arc<Pool>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.pool.free().extend(self.connection.take());
     }
 }
 
@@ -113,6 +128,19 @@ fn in_address(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_question_that_panics_costs_no_connection() {
+        let pool = Pool::open(Connection::open_in_memory).unwrap();
+        for _ in 0..READERS {
+            let failed = pool.run::<()>(|_| panic!("as a bug would")).await;
+            assert!(matches!(failed, Err(StoreError::Unavailable(_))));
+        }
+        let answer = pool.run(|connection| {
+            Ok(connection.query_row("SELECT 1", [], |row| row.get::<_, i64>(0))?)
+        });
+        assert_eq!(answer.await.unwrap(), 1);
+    }
 
     #[test]
     fn a_still_copy_is_read_without_a_file_beside_it() {

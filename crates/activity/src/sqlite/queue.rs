@@ -59,7 +59,7 @@ pub(super) struct Queue {
 
 /// The writer's end.
 #[derive(Debug)]
-pub(super) struct Inbox(Arc<Shared>);
+pub(super) struct Inbox(Arc<Shared>, Arc<Semaphore>);
 
 #[derive(Debug)]
 struct Shared {
@@ -109,11 +109,12 @@ pub(super) fn queue(journal: Journal) -> (Queue, Inbox) {
         waiting: Mutex::new(waiting),
         changed: Condvar::new(),
     });
+    let permits = Arc::new(Semaphore::new(PERMITS as usize));
     let queue = Queue {
         shared: Arc::clone(&shared),
-        permits: Arc::new(Semaphore::new(PERMITS as usize)),
+        permits: Arc::clone(&permits),
     };
-    (queue, Inbox(shared))
+    (queue, Inbox(shared, permits))
 }
 
 impl Queue {
@@ -124,11 +125,21 @@ impl Queue {
     pub(super) fn append(&self, entry: Entry, durability: Durability) -> StoreFuture<'_, ()> {
         match Arc::clone(&self.permits).try_acquire_many_owned(cost(&entry)) {
             Ok(permit) => {
-                let handed_over = self.shared.hand_over(entry, durability, permit);
+                let handed_over = self.shared.hand_over(entry, durability, Some(permit));
                 Box::pin(answered(handed_over))
             }
             Err(_) => Box::pin(self.append_when_there_is_room(entry, durability)),
         }
+    }
+
+    /// The same for an end that cannot be stored now: it must not wait for room that what could not be
+    /// stored before takes up. There are never more of them than open records.
+    pub(super) fn append_end(&self, entry: Entry) -> StoreFuture<'_, ()> {
+        let permit = Arc::clone(&self.permits).try_acquire_many_owned(cost(&entry));
+        let handed_over = self
+            .shared
+            .hand_over(entry, Durability::Durable, permit.ok());
+        Box::pin(answered(handed_over))
     }
 
     async fn append_when_there_is_room(
@@ -138,7 +149,7 @@ impl Queue {
     ) -> Result<(), StoreError> {
         let room = Arc::clone(&self.permits).acquire_many_owned(cost(&entry));
         let permit = room.await.map_err(|_| StoreError::Closed)?;
-        answered(self.shared.hand_over(entry, durability, permit)).await
+        answered(self.shared.hand_over(entry, durability, Some(permit))).await
     }
 
     pub(super) async fn ask<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
@@ -160,6 +171,14 @@ impl Drop for Queue {
     fn drop(&mut self) {
         self.shared.lock().closed = true;
         self.shared.changed.notify_one();
+    }
+}
+
+/// Without a writer nothing is done any more. Callers are told, however it ended.
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        drop(self.close());
+        self.1.close();
     }
 }
 
@@ -230,7 +249,7 @@ impl Shared {
         &self,
         entry: Entry,
         durability: Durability,
-        permit: OwnedSemaphorePermit,
+        permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Option<Answered<()>>, StoreError> {
         let mut waiting = self.open()?;
         let waits = !waiting.journal_suffices(&entry, durability);
@@ -240,7 +259,7 @@ impl Shared {
             entry,
             durability,
             answer: RefCell::new(answer),
-            _permit: Some(permit),
+            _permit: permit,
         });
         self.announce(waiting);
         Ok(answered)
@@ -345,4 +364,103 @@ fn text_length(payload: Option<&crate::payload::SealedPayload>) -> usize {
     payload
         .and_then(|payload| payload.text.as_ref())
         .map_or(0, |text| text.as_str().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::Files;
+    use super::*;
+    use crate::record::Metadata;
+    use crate::words::{RecordType, Source};
+
+    fn started() -> Started {
+        Started {
+            id: ActivityId::from_halves(1, 1),
+            record_type: RecordType::ToolCall,
+            source: Source::Mcp,
+            server_name: None,
+            tool_name: None,
+            session_id: None,
+            client_name: None,
+            request_id: None,
+            request_bytes: 0,
+            metadata: Metadata::default(),
+            arguments: None,
+        }
+    }
+
+    fn ended() -> Ended {
+        Ended::interrupted()
+    }
+
+    fn pair(folder: &std::path::Path) -> (Queue, Inbox) {
+        let files = Files::prepare(&folder.join("data")).unwrap();
+        queue(Journal::open(&files).unwrap())
+    }
+
+    async fn in_time<T>(future: impl Future<Output = T>) -> T {
+        let result = tokio::time::timeout(Duration::from_secs(20), future).await;
+        result.unwrap_or_else(|_| panic!("it never came"))
+    }
+
+    #[tokio::test]
+    async fn callers_are_told_when_the_writer_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (queue, inbox) = pair(folder.path());
+        let entry = || Entry::Whole(Arc::new(started()), ended());
+        let mut waiting = queue.append(entry(), Durability::Durable);
+        let asked = queue.ask(Job::Flush);
+        tokio::pin!(asked);
+        assert!(futures_poll(&mut waiting).is_none() && futures_poll(&mut asked).is_none());
+        let everything = Arc::clone(&queue.permits)
+            .try_acquire_many_owned(PERMITS - 1)
+            .unwrap();
+        let no_room = queue.append(entry(), Durability::Batched);
+        // As the end of a thread that panicked.
+        drop(inbox);
+        assert!(matches!(in_time(waiting).await, Err(StoreError::Closed)));
+        assert!(matches!(in_time(asked).await, Err(StoreError::Closed)));
+        assert!(matches!(in_time(no_room).await, Err(StoreError::Closed)));
+        drop(everything);
+        let late = queue.append(entry(), Durability::Written);
+        assert!(matches!(in_time(late).await, Err(StoreError::Closed)));
+    }
+
+    /// Asks a future once whether it is ready.
+    fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match std::pin::Pin::new(future).poll(&mut context) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_record_does_not_wait_for_room_when_nothing_can_be_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let (queue, inbox) = pair(folder.path());
+        let all = Arc::clone(&queue.permits)
+            .try_acquire_many_owned(PERMITS)
+            .unwrap();
+        let end = queue.append_end(Entry::End(started().id, ended()));
+        let mut work = Work::default();
+        assert!(matches!(inbox.take(Duration::ZERO, &mut work), Taken::Work));
+        let [append] = work.appends.make_contiguous() else {
+            panic!("{work:?}");
+        };
+        append.reply(Err(StoreError::Full));
+        assert!(matches!(in_time(end).await, Err(StoreError::Full)));
+        drop(all);
+    }
+
+    #[test]
+    fn all_texts_cost_room() {
+        let mut large = ended();
+        large.error_message = Some("x".repeat(10 * BYTES_PER_PERMIT).into());
+        let end = |ended| cost(&Entry::End(started().id, ended));
+        assert!(end(large) >= end(ended()) + 9);
+        let mut large = started();
+        large.client_name = Some("x".repeat(10 * BYTES_PER_PERMIT).into());
+        assert!(cost(&Entry::Start(Arc::new(large))) > 10);
+    }
 }

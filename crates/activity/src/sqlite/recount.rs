@@ -9,6 +9,7 @@ use rusqlite::{Connection, Row};
 
 use super::codes::{Code, signed, unsigned};
 use super::derived::{self, KEPT_HOURS, hour_of};
+use super::folding::{Folded, folded_hours};
 use crate::record::{Ended, Started};
 use crate::retention::is_protected;
 
@@ -33,6 +34,7 @@ pub(super) struct Recount {
     records: u64,
     protected: u64,
     sums: HashMap<Key, Sums>,
+    folded: Folded,
 }
 
 impl Recount {
@@ -44,6 +46,7 @@ impl Recount {
             records: 0,
             protected: 0,
             sums: HashMap::new(),
+            folded: folded_hours(connection)?,
         })
     }
 
@@ -60,11 +63,14 @@ impl Recount {
             return;
         }
         let intent = started.metadata.intent.as_ref();
+        let hour = hour_of(started.id.timestamp());
+        let is_folded = self.folded.contains(&hour);
+        let named = |name: &Option<Arc<str>>| name.clone().filter(|_| !is_folded);
         let key = Key {
-            hour: hour_of(started.id.timestamp()),
-            server: started.server_name.clone(),
-            tool: started.tool_name.clone(),
-            client: started.client_name.clone(),
+            hour,
+            server: named(&started.server_name),
+            tool: named(&started.tool_name),
+            client: named(&started.client_name),
             intent_type: intent
                 .and_then(|intent| intent.operation_type)
                 .map_or(0, Code::code),

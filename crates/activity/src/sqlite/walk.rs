@@ -13,6 +13,7 @@ use super::links::{self, StoredLink};
 use super::recount::Recount;
 use super::row::{self, Halves, Part, RowError};
 use crate::chain::{EntryKind, Hash, Link};
+use crate::gap::NOT_RECORDED;
 use crate::id::ActivityId;
 use crate::payload::SealedPayload;
 use crate::store::StoreError;
@@ -29,6 +30,7 @@ struct Walk<'a> {
     /// The last place that holds.
     place: Link,
     records: u64,
+    gaps: u64,
     entries: u64,
     /// Started and not ended so far: the entry, and whether the row claims an end.
     open: HashMap<u64, (u64, ActivityId, bool)>,
@@ -54,6 +56,7 @@ pub(super) fn verify(
         connection: &transaction,
         place: claimed.map_or(Link::GENESIS, |checkpoint| checkpoint.through),
         records: 0,
+        gaps: 0,
         entries: 0,
         open: HashMap::new(),
         checkpoints: HashSet::new(),
@@ -76,7 +79,7 @@ pub(super) fn verify(
     // A head that was not met can only be said to be gone if all of the log was seen.
     let seen_whole = broken.is_none() && newest.is_none();
     let checkpoint = claimed.filter(|_| vouched);
-    let (records, entries) = (walk.records, walk.entries);
+    let (records, entries, gaps) = (walk.records, walk.entries, walk.gaps);
     let (sums_agree, index_agrees) = if broken.is_some() {
         (None, None)
     } else {
@@ -94,6 +97,7 @@ pub(super) fn verify(
         broken,
         sums_agree,
         index_agrees,
+        gaps,
         noted_head: noted.map(|noted| NotedHead::place(noted, noted_at, head, seen_whole)),
     })
 }
@@ -201,6 +205,7 @@ impl Walk<'_> {
                 self.bodies(order, &halves)?;
                 self.records += 1;
                 if let Some(ended) = ended {
+                    self.gaps += u64::from(ended.error_code.as_deref() == Some(NOT_RECORDED));
                     // A record is summed up and indexed before it is carried.
                     let summed = kind == EntryKind::Carried || self.recount.covers(place.sequence);
                     if summed {

@@ -449,6 +449,18 @@ impl Writer {
     }
 }
 
+/// A writer that panicked must not look well.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.health.set(Health::Unavailable);
+            tracing::error!(
+                "the activity log's writer failed; nothing is recorded until a restart"
+            );
+        }
+    }
+}
+
 impl Failed {
     fn at_once(error: rusqlite::Error) -> Self {
         Self {

@@ -282,6 +282,36 @@ mod unix {
     }
 
     #[test]
+    fn a_directory_that_is_a_link_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = folder.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        symlink(&elsewhere, folder.path().join("data")).unwrap();
+        let error = SqliteStore::open(&options(folder.path())).unwrap_err();
+        assert!(matches!(error, OpenError::SymbolicLink(_)), "{error}");
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_directory_of_another_user_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        // Only root can give a directory away; everybody else finds one that is root's.
+        let options = if rustix::process::geteuid().is_root() {
+            fs::create_dir(&data).unwrap();
+            std::os::unix::fs::chown(&data, Some(65_534), None).unwrap();
+            options(folder.path())
+        } else {
+            SqliteOptions {
+                directory: "/usr".into(),
+                max_file_bytes: None,
+            }
+        };
+        let error = SqliteStore::open(&options).unwrap_err();
+        assert!(matches!(error, OpenError::ForeignOwner(_)), "{error}");
+    }
+
+    #[test]
     fn a_directory_for_everybody_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();

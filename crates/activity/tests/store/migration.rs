@@ -44,6 +44,7 @@ const BACK_TO_LAYOUT_2: &str = "
     DROP TABLE payloads; DROP TABLE hourly_histograms; DROP TABLE blocks; DROP TABLE terms;
     DROP INDEX open_records;
     ALTER TABLE progress DROP COLUMN indexed_sequence;
+    DROP TABLE folded_hours;
     ALTER TABLE progress DROP COLUMN protected_records;
     ALTER TABLE progress DROP COLUMN protected_bytes;
     ALTER TABLE progress DROP COLUMN is_counted;

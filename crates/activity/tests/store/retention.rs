@@ -447,3 +447,35 @@ async fn a_wrong_count_does_not_keep_retention_busy_for_ever() {
     assert_eq!(list(&activity, &[]).await.total, 1_100);
     expect_all(&activity, &writes[..1]).await;
 }
+
+#[tokio::test]
+async fn made_up_names_do_not_outlive_their_records_in_sums() {
+    let folder = tempfile::tempdir().unwrap();
+    let activity = open(folder.path());
+    for number in 0..2_500 {
+        refuse(&activity, &format!("made up {number}"), "{}").await;
+    }
+    complete(&activity, read_call(), success()).await;
+    let summary = |by| activity.summary(activity::Period::Day, by);
+    let all = summary(activity::GroupBy::Status).await.unwrap();
+    assert_eq!(all.total.records, 2_501);
+    let by_tool = summary(activity::GroupBy::Tool).await.unwrap();
+    assert!(by_tool.groups.len() <= 1_000, "{}", by_tool.groups.len());
+    activity.prune(count(10)).await.unwrap();
+    let database = Connection::open(folder.path().join("data/activity.db")).unwrap();
+    for table in ["names", "hourly", "hourly_histograms"] {
+        let sql = format!("SELECT count(*) FROM {table}");
+        let rows: i64 = database.query_row(&sql, [], |row| row.get(0)).unwrap();
+        assert!(rows <= 40, "{rows} in {table}");
+    }
+    let verification = activity.verify(None).await.unwrap();
+    assert!(verification.holds(), "{verification:?}");
+    assert_eq!(
+        summary(activity::GroupBy::Status)
+            .await
+            .unwrap()
+            .total
+            .records,
+        2_501
+    );
+}

@@ -24,7 +24,12 @@ pub(crate) fn check_hints(
     };
     if !hints.malformed.is_empty() {
         let members = hints.malformed.join(", ");
-        let message = format!("{members} has a value of the wrong type and counts as absent");
+        let counts_as = if hints.malformed.contains(&"destructiveHint") {
+            "makes the tool destructive"
+        } else {
+            "counts as absent"
+        };
+        let message = format!("{members} has a value of the wrong type and {counts_as}");
         findings.push(FindingCode::MalformedHints.finding(message));
     }
     let Some(declared) = hints.declared_tier() else {

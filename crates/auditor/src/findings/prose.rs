@@ -26,6 +26,13 @@ pub(crate) fn check_prose(tool: &ToolFacts<'_>, findings: &mut Vec<Finding>) {
             Item::Text(text) => reader.read("the input schema", text),
         });
     }
+    if let Some(schema) = tool.output_schema {
+        schema::walk(schema, |item| match item {
+            Item::Parameter(text) | Item::Choice { value: text, .. } | Item::Text(text) => {
+                reader.read("the output schema", text);
+            }
+        });
+    }
     findings.extend(reader.hidden);
     findings.extend(reader.instruction);
     let length = tool.description.chars().count();
@@ -88,6 +95,10 @@ mod tests {
             ..ToolFacts::default()
         };
         let mut tools: Vec<_> = schemas.iter().map(|schema| with_schema(schema)).collect();
+        tools.extend(schemas.iter().map(|schema| ToolFacts {
+            output_schema: Some(schema),
+            ..ToolFacts::default()
+        }));
         tools.push(ToolFacts {
             name: hidden,
             ..ToolFacts::default()

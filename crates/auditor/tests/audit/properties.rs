@@ -20,6 +20,7 @@ fn tier(name: &str, description: &str, schema: &str) -> Tier {
         name,
         description,
         input_schema: Some(&schema),
+        output_schema: Some(&schema),
         ..ToolFacts::default()
     });
     assert!((0.0..=1.0).contains(&audit.confidence));
@@ -62,6 +63,7 @@ proptest! {
             title: title.as_deref(),
             description: &description,
             input_schema: Some(&schema),
+            output_schema: Some(&schema),
             annotations: None,
             pinned: None,
         };

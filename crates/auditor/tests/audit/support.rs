@@ -33,6 +33,7 @@ impl Tool {
             title: self.title.as_deref(),
             description: self.description.as_deref().unwrap_or_default(),
             input_schema: self.input_schema.as_deref(),
+            output_schema: None,
             annotations: self.annotations.as_ref(),
             pinned: None,
         }

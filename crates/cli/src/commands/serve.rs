@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use config::{Config, ServerConfig, Settings, Transport};
-use daemon::{Daemon, ListenError, StartError};
+use daemon::{ApiKeyError, Daemon, ListenError, StartError};
 use policy::ServerName;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -115,13 +115,14 @@ fn start_failure(error: &StartError) -> Failure {
         StartError::Listen(ListenError::Tcp { address, .. }) => failure.advice(format!(
             "stop what uses {address}, or choose another address with --listen"
         )),
-        StartError::DataDir(_) => {
-            failure.advice("stop the other daemon, or choose another directory with --data-dir")
-        }
+        StartError::DataDir(error) => failure.advice(error.advice()),
         StartError::Pins(_) => {
             failure.advice("make the files readable, or use the mcpproxy that wrote them")
         }
         StartError::Chronicle(error) => failure.advice(log_advice(error)),
+        StartError::ApiKey(ApiKeyError::Short { .. }) => failure.advice(
+            "choose a longer one, or leave it out: then mcpproxy makes one of 64 characters",
+        ),
         StartError::ApiKey(_) | StartError::Listen(_) | StartError::Address(_) => failure,
     }
 }

@@ -34,5 +34,32 @@ pub(crate) async fn run(settings: &Settings, printer: &Printer) -> Outcome {
         servers = if servers.is_empty() { "none".to_owned() } else { servers.join(", ") },
         tools = text("tools"),
     ));
+    if let Some(problem) = log_problem(&status["activity"]) {
+        printer.text(&format!("log:     {problem}\n"));
+    }
     Ok(Exit::Ok)
+}
+
+/// What is wrong with the activity log, if anything is.
+pub(super) fn log_problem(activity: &Value) -> Option<String> {
+    let state = activity["state"].as_str().unwrap_or("good");
+    let missed = &activity["not_recorded"];
+    if state == "good" && missed.is_null() {
+        return None;
+    }
+    let number = |name: &str| missed[name].as_u64().unwrap_or(0);
+    let mut problem = match state {
+        "full" => "there is no space to write the activity log".to_owned(),
+        _ => "the activity log cannot be written".to_owned(),
+    };
+    if !missed.is_null() {
+        problem.push_str(&format!(
+            "; not recorded since {}: {} calls, {} refused calls, {} changes",
+            missed["from"].as_str().unwrap_or("-"),
+            number("calls"),
+            number("refusals"),
+            number("changes"),
+        ));
+    }
+    Some(problem)
 }

@@ -84,9 +84,13 @@ async fn a_file_cut_short_is_set_aside() {
 }
 
 #[tokio::test]
-async fn an_empty_file_is_a_new_log() {
+async fn an_empty_file_is_a_new_log_and_says_so() {
     let proxy = restarted_after(Vec::clear).await;
     assert_eq!(set_aside(&proxy.daemon.home), Vec::<String>::new());
+    let started = &proxy.list("?type=system").await[0]["arguments"];
+    assert_eq!(started["log_file_was_empty"], true, "{started}");
+    let log = proxy.daemon.log();
+    assert!(log.contains("was there and empty"), "{log}");
     proxy.calls(1).await;
     assert_eq!(proxy.recorded_calls().await.len(), 3);
 }

@@ -62,6 +62,24 @@ async fn without_room_changes_are_refused_and_reads_go_on() {
         "{log}"
     );
 
+    // It is told while it lasts.
+    let activity = &proxy.data("/status").await["activity"];
+    assert_eq!(activity["not_recorded"]["calls"], 5, "{activity}");
+    // The refusals of the two lanes and of the command.
+    assert_eq!(activity["not_recorded"]["refusals"], 7, "{activity}");
+    let output = proxy.daemon.home.cli(["status"]).await;
+    assert!(
+        output.succeeded().stdout.contains("5 calls"),
+        "{}",
+        output.stdout
+    );
+    let output = proxy.daemon.home.cli(["doctor"]).await;
+    assert!(
+        output.stdout.contains("STORE_NOT_WRITABLE"),
+        "{}",
+        output.stdout
+    );
+
     // What is there can be looked at meanwhile.
     assert_eq!(proxy.recorded_calls().await[..before.len()], before[..]);
     assert_eq!(proxy.data("/activity/verify").await["valid"], true);
@@ -81,9 +99,28 @@ async fn without_room_changes_are_refused_and_reads_go_on() {
         "{calls:?}"
     );
     assert_eq!(proxy.data("/activity/verify").await["valid"], true);
+    // What was not recorded left a record that says how much it was, and when.
+    let gaps = proxy.list("?type=system&status=error").await;
+    let count = |name: &str| -> u64 {
+        let gaps = gaps.iter().map(|gap| gap["arguments"][name].as_u64());
+        gaps.map(Option::unwrap).sum()
+    };
+    assert_eq!(count("calls_not_recorded"), 5, "{gaps:?}");
+    assert!(count("refusals_not_recorded") >= 7, "{gaps:?}");
+    let gap = gaps.last().unwrap();
+    let (from, to) = (&gap["arguments"]["from"], &gap["arguments"]["to"]);
+    assert!(from.as_str() < to.as_str() && to.as_str() < gap["timestamp"].as_str());
+    assert_eq!(
+        proxy.data("/status").await["activity"]["not_recorded"],
+        json!(null)
+    );
+    let verified = proxy.data("/activity/verify").await;
+    assert_eq!(verified["gaps"], gaps.len(), "{verified}");
     let (home, status) = proxy.daemon.stop().await;
     assert!(status.success(), "{status}");
-    home.cli(["activity", "verify"]).await.succeeded();
+    let output = home.cli(["activity", "verify"]).await;
+    let said = &output.succeeded().stdout;
+    assert!(said.contains("could not be recorded"), "{said}");
 }
 
 #[tokio::test]

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod contents;
 #[cfg(test)]
 mod damage;

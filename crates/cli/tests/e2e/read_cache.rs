@@ -56,13 +56,77 @@ async fn reading_on_from_where_it_was_cut_loses_nothing() {
         let part = session.call("read_cache", &arguments).await;
         whole.push_str(&texts(&part)[0]);
         let part: Value = serde_json::from_str(&part).unwrap();
-        let next = &part["structuredContent"]["next_offset"];
-        if next.is_null() {
+        assert!(part.get("structuredContent").is_none(), "{part}");
+        let position = part["content"][1]["text"].as_str().unwrap();
+        if position.contains("This is the end") {
             break;
         }
-        arguments["offset"] = next.clone();
+        arguments = named_arguments(position);
     }
     assert_eq!(whole, text);
+}
+
+/// Blocks of every type, and members beside them, over the limit: each becomes a note, and all of
+/// it can be read page by page.
+#[tokio::test]
+async fn what_is_not_text_is_left_out_and_can_be_read() {
+    let large = "A".repeat(3 * 1024 * 1024);
+    for block in [
+        json!({"type": "image", "data": large, "mimeType": "image/png"}),
+        json!({"type": "audio", "data": large, "mimeType": "audio/wav"}),
+        json!({"type": "resource", "resource": {"uri": "x://y", "text": large}}),
+        json!({"type": "resource_link", "uri": "x://y", "name": "n", "description": large}),
+        json!({"type": "hologram", "data": large}),
+    ] {
+        let result = json!({"content": [block], "_meta": {"m": large}}).to_string();
+        let script = Script::new([Tool::read_only("long").returns(result)]);
+        let limit = json!({"tool_response_limit": 2_000_000});
+        let front = Front::with(limit, &script).await;
+        let session = front.session("long").await;
+        let shown = read(&session, "up:long").await;
+        assert!(shown.len() < 2_000, "{} bytes", shown.len());
+        let mut arguments = named_arguments(&texts(&shown)[0]);
+        let length = usize::try_from(arguments["limit"].as_u64().unwrap()).unwrap();
+        let mut read = String::new();
+        while read.len() < length {
+            let page = texts(&session.call("read_cache", &arguments).await);
+            read.push_str(&page[0]);
+            arguments = json!({"key": arguments["key"], "limit": length - read.len(),
+                "offset": named_arguments(&page[1])["offset"]});
+        }
+        assert_eq!(serde_json::from_str::<Value>(&read).unwrap(), block);
+    }
+}
+
+#[tokio::test]
+async fn structured_content_that_repeats_the_text_is_kept_once() {
+    let text = long_text();
+    let result = json!({"content": [{"type": "text", "text": text}], "structuredContent": {"content": text}});
+    let script = Script::new([Tool::read_only("long").returns(result.to_string())]);
+    let front = Front::with(json!({"tool_response_limit": LIMIT}), &script).await;
+    let session = front.session("long").await;
+    let blocks = texts(&read(&session, "up:long").await);
+    let total = format!("of {} characters", text.chars().count());
+    assert!(blocks.last().unwrap().contains(&total), "{blocks:?}");
+}
+
+/// A message of an upstream beyond what is taken at all: the agent is told what and why.
+#[tokio::test]
+async fn a_message_over_the_limit_is_refused_in_words() {
+    let text = "x".repeat(50 * 1024 * 1024);
+    let (_front, session) = front(&text, LIMIT).await;
+    let answer = read(&session, "up:long").await;
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["isError"], true);
+    assert_eq!(answer["structuredContent"]["code"], "UPSTREAM_ERROR");
+    let message = answer["content"][0]["text"].as_str().unwrap();
+    for words in [
+        "16 MiB",
+        "limits.upstream_message_bytes",
+        "ask the tool for less",
+    ] {
+        assert!(message.contains(words), "{message}");
+    }
 }
 
 #[tokio::test]

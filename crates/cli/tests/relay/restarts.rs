@@ -1,5 +1,8 @@
 //! The daemon stops, is killed and comes back, under a client that stays.
 
+use rmcp::model::{CallToolRequestParams, ProtocolVersion};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt};
+use rmcp::transport::TokioChildProcess;
 use serde_json::json;
 use testkit::process;
 
@@ -105,5 +108,33 @@ async fn calls_under_way_when_the_daemon_stops_are_answered_once() {
         let place = Place::again(home, left).await;
         client.call_ok("look").await;
         assert_eq!(calls_of(&place.record, "hang"), 1);
+    }
+}
+
+/// The official SDK, which knows nothing of restarts.
+#[tokio::test]
+async fn rmcp_of_either_era_survives_the_daemon() {
+    let discover = ClientLifecycleMode::Discover {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+    };
+    for lifecycle in [ClientLifecycleMode::Initialize, discover] {
+        let place = Place::new(json!({})).await;
+        let mut command = place.daemon.home.command();
+        command.arg("stdio");
+        let transport = TokioChildProcess::new(command).unwrap();
+        let client = ().serve_with_lifecycle(transport, lifecycle).await.unwrap();
+        let look = || {
+            let arguments = json!({"name": "up:look", "intent": {"operation_type": "read"}});
+            let arguments = arguments.as_object().unwrap().clone();
+            CallToolRequestParams::new("call_tool_read").with_arguments(arguments)
+        };
+        let before = client.call_tool(look()).await.unwrap();
+        assert_ne!(before.is_error, Some(true), "{before:?}");
+        let (home, left) = place.killed().await;
+        let place = Place::again(home, left).await;
+        let after = client.call_tool(look()).await.unwrap();
+        assert_ne!(after.is_error, Some(true), "{after:?}");
+        assert_eq!(place.calls_of("look"), 2);
+        client.cancel().await.unwrap();
     }
 }

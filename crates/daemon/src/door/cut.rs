@@ -1,90 +1,110 @@
 //! Cutting a result that is too long for an agent's context. Shorter ones are not even parsed.
+//!
+//! All of a result counts: text by its characters, everything else by the characters of its JSON.
+//! What is left out is kept for `read_cache` as one text: first the texts, then the structured
+//! content, then blocks of other types and further members as JSON.
 
 use mcp::{Members, RawValue};
-use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
 
-/// A result that was cut: what is shown, up to the notice, and the whole to be kept.
+/// Blocks beyond this many are left out, however short they are.
+const MOST_BLOCKS: usize = 1_000;
+
+/// Blocks that are left out get a note each, up to this many.
+const MOST_NOTES: usize = 20;
+
+/// Members besides the content that are shown in any case, in bytes over all of them.
+const SMALL: usize = 1_000;
+
+/// A result that was cut: what is shown, up to the notices, and the whole to be kept.
 #[derive(Debug)]
 pub(super) struct Cut<'a> {
     members: Members<'a>,
     shown: Vec<Block<'a>>,
-    /// The character of the whole at which the part that is not shown begins.
-    read_on_at: usize,
+    /// The character of the whole at which text that is not shown begins.
+    read_on_at: Option<usize>,
     whole: Whole,
+    /// Notes that are not written because there are too many.
+    more_left_out: usize,
 }
 
-/// All text of a result, and its structured content where that is not shown.
+/// What is kept: see the module.
 #[derive(Debug, Default)]
 struct Whole {
     text: String,
     characters: usize,
 }
 
-/// A content block: passed as it is, or text that was cut.
-#[derive(Debug, serde::Serialize)]
-#[serde(untagged)]
+/// A content block of the result that is shown.
+#[derive(Debug)]
 enum Block<'a> {
     Untouched(&'a RawValue),
-    Text(Box<RawValue>),
+    Text(String),
+    /// Not shown; a note takes its place.
+    LeftOut {
+        what: String,
+        start: usize,
+        characters: usize,
+    },
 }
 
-#[derive(Deserialize)]
+/// A content block that is text, with the size of its other members.
 struct TextBlock {
-    r#type: String,
     text: String,
+    other_bytes: usize,
 }
 
 impl<'a> Cut<'a> {
-    /// Cuts `result` to `limit` characters of text; none if it is short enough, or not the result
-    /// of a tool at all.
+    /// Cuts `result` to `limit` characters; none if it is short enough.
     pub(super) fn new(result: &'a RawValue, limit: usize) -> Option<Self> {
         // A character takes at least a byte, escaped or not.
         if limit == 0 || result.get().len() <= limit {
             return None;
         }
-        let mut members = Members::parse(result).ok()?;
-        let content: Vec<&'a RawValue> = serde_json::from_str(borrowed(result, "content")?).ok()?;
-        let structured = borrowed(result, "structuredContent");
-        let mut shown = Vec::new();
+        let Ok(members) = Members::parse(result) else {
+            return Some(Self::of_anything(result));
+        };
+        let content = member(result, "content")
+            .and_then(|content| serde_json::from_str::<Vec<&'a RawValue>>(content.get()).ok());
+        let mut cutter = Cutter::new(limit);
+        if content.is_none() {
+            cutter.other_member("content", members.get("content"));
+        }
+        let content = content.unwrap_or_default();
+        for (index, block) in content.into_iter().enumerate() {
+            if index == MOST_BLOCKS {
+                cutter.is_full = true;
+            }
+            cutter.block(block);
+        }
+        cutter.is_full = false;
+        let structured = members.get("structuredContent");
+        let structured_fits = cutter.structured(structured);
+        for (name, value) in members.iter() {
+            if !matches!(name, "content" | "structuredContent") {
+                cutter.other_member(name, Some(value));
+            }
+        }
+        cutter.finish(members, structured_fits)
+    }
+
+    /// A result that is no object has nothing that could be shown of it.
+    fn of_anything(result: &'a RawValue) -> Self {
         let mut whole = Whole::default();
-        let mut left = limit;
-        let mut read_on_at = None;
-        for block in content {
-            let text_block = serde_json::from_str::<TextBlock>(block.get());
-            let Some(text) = text_block.ok().filter(|block| block.r#type == "text") else {
-                shown.push(Block::Untouched(block));
-                continue;
-            };
-            let text = text.text;
-            let start = whole.append(if whole.text.is_empty() { "" } else { "\n" }, &text);
-            let characters = whole.characters - start;
-            if read_on_at.is_some() {
-                continue;
-            }
-            if characters <= left {
-                shown.push(Block::Untouched(block));
-                left -= characters;
-            } else {
-                let part = &text[..boundary(&text, left)];
-                shown.push(text_content(part)?);
-                read_on_at = Some(start + part.chars().count());
-                left = 0;
-            }
-        }
-        // Structured content usually says the same again; an agent gets it whole or not at all.
-        if let Some(structured) = structured.filter(|raw| raw.chars().count() > left) {
-            members.remove("structuredContent");
-            let start = whole.append("\n\nstructuredContent: ", structured);
-            read_on_at = read_on_at.or(Some(start));
-        }
-        Some(Self {
-            members,
-            shown,
-            read_on_at: read_on_at?,
+        let start = whole.append("", result.get());
+        let left_out = Block::LeftOut {
+            what: "a result that is not an object".to_owned(),
+            start,
+            characters: whole.characters,
+        };
+        Self {
+            members: Members::default(),
+            shown: vec![left_out],
+            read_on_at: None,
             whole,
-        })
+            more_left_out: 0,
+        }
     }
 
     /// What is to be kept, so that the agent can read on.
@@ -92,20 +112,211 @@ impl<'a> Cut<'a> {
         std::mem::take(&mut self.whole.text)
     }
 
-    /// The result to show, with a notice that says what is missing and how to get it.
+    /// The result to show, with notices that say what is missing and how to get it.
     pub(super) fn finish(mut self, key: Option<&str>) -> Option<Box<RawValue>> {
-        let (shown, total) = (self.read_on_at, self.whole.characters);
-        let rest = match key {
-            Some(key) => format!(
-                "Read on with read_cache {{\"key\": \"{key}\", \"offset\": {shown}}}, or ask the tool for less."
-            ),
-            None => "The rest is too large to be kept; ask the tool for less.".to_owned(),
-        };
-        let notice =
-            format!("[mcpproxy: the first {shown} of {total} characters are shown. {rest}]");
-        self.shown.push(text_content(&notice)?);
-        self.members.set("content", to_raw_value(&self.shown).ok()?);
+        let total = self.whole.characters;
+        let mut content: Vec<Box<RawValue>> = Vec::with_capacity(self.shown.len() + 2);
+        for block in self.shown {
+            content.push(match block {
+                Block::Untouched(block) => block.to_owned(),
+                Block::Text(text) => text_content(&text)?,
+                Block::LeftOut {
+                    what,
+                    start,
+                    characters,
+                } => {
+                    let rest = how_to_read("Read it", key, start, Some(characters));
+                    text_content(&format!(
+                        "[mcpproxy: {what}, {characters} characters, is left out. {rest}]"
+                    ))?
+                }
+            });
+        }
+        if self.more_left_out > 0 {
+            let count = self.more_left_out;
+            content.push(text_content(&format!(
+                "[mcpproxy: {count} more parts are left out; they are at the end of what is kept.]"
+            ))?);
+        }
+        if let Some(shown) = self.read_on_at {
+            let rest = how_to_read("Read on", key, shown, None);
+            content.push(text_content(&format!(
+                "[mcpproxy: the first {shown} of {total} characters are shown. {rest}]"
+            ))?);
+        }
+        self.members.set("content", to_raw_value(&content).ok()?);
         self.members.to_raw().ok()
+    }
+}
+
+fn how_to_read(verb: &str, key: Option<&str>, offset: usize, limit: Option<usize>) -> String {
+    let limit = limit.map(|limit| format!(", \"limit\": {limit}"));
+    let limit = limit.unwrap_or_default();
+    match key {
+        Some(key) => format!(
+            "{verb} with read_cache {{\"key\": \"{key}\", \"offset\": {offset}{limit}}}, or ask the tool for less."
+        ),
+        None => "What is left out is too large to be kept; ask the tool for less.".to_owned(),
+    }
+}
+
+/// Goes through the parts of a result with the characters that are left for them.
+struct Cutter<'a> {
+    left: usize,
+    small_left: usize,
+    /// Whether nothing more is shown, however short it is.
+    is_full: bool,
+    shown: Vec<Block<'a>>,
+    read_on_at: Option<usize>,
+    whole: Whole,
+    /// What is kept behind all text, and the block that stands for it, if one does.
+    left_out: Vec<(String, Option<usize>)>,
+    removed: Vec<String>,
+    more_left_out: usize,
+}
+
+impl<'a> Cutter<'a> {
+    fn new(limit: usize) -> Self {
+        Self {
+            left: limit,
+            small_left: SMALL,
+            is_full: false,
+            shown: Vec::new(),
+            read_on_at: None,
+            whole: Whole::default(),
+            left_out: Vec::new(),
+            removed: Vec::new(),
+            more_left_out: 0,
+        }
+    }
+
+    fn block(&mut self, block: &'a RawValue) {
+        let Some(TextBlock { text, other_bytes }) = TextBlock::parse(block) else {
+            let characters = block.get().chars().count();
+            if self.takes(characters) {
+                self.shown.push(Block::Untouched(block));
+            } else {
+                self.leave_out(kind_of(block), block.get());
+            }
+            return;
+        };
+        let separator = if self.whole.text.is_empty() { "" } else { "\n" };
+        let start = self.whole.append(separator, &text);
+        let characters = self.whole.characters - start;
+        if self.read_on_at.is_none() && self.takes(characters) {
+            if self.takes_member(other_bytes) {
+                self.shown.push(Block::Untouched(block));
+            } else {
+                self.shown.push(Block::Text(text));
+                self.leave_out("a text block with its other members".into(), block.get());
+            }
+        } else if self.read_on_at.is_none() {
+            let left = if self.is_full { 0 } else { self.left };
+            let part = &text[..boundary(&text, left)];
+            self.read_on_at = Some(start + part.chars().count());
+            self.shown.push(Block::Text(part.to_owned()));
+            self.left = 0;
+        }
+    }
+
+    /// Whether structured content is shown, or says what the text says.
+    fn structured(&mut self, structured: Option<&RawValue>) -> bool {
+        let Some(structured) = structured else {
+            return true;
+        };
+        if self.takes(structured.get().chars().count()) {
+            return true;
+        }
+        // Clients that pass on nothing else would pass on no notice either.
+        self.removed.push("structuredContent".to_owned());
+        if !repeats(structured, &self.whole.text) {
+            let start = self
+                .whole
+                .append("\n\nstructuredContent: ", structured.get());
+            self.read_on_at = self.read_on_at.or(Some(start));
+        }
+        false
+    }
+
+    fn other_member(&mut self, name: &str, value: Option<&RawValue>) {
+        let Some(value) = value else {
+            return;
+        };
+        if !self.takes_member(name.len() + value.get().len()) {
+            self.removed.push(name.to_owned());
+            self.leave_out(format!("the member {:?}", excerpt(name)), value.get());
+        }
+    }
+
+    /// Whether this many characters may still be shown, which then are.
+    fn takes(&mut self, characters: usize) -> bool {
+        let fits = !self.is_full && characters <= self.left;
+        if fits {
+            self.left -= characters;
+        }
+        fits
+    }
+
+    /// The same for members that say little, such as `isError`, which are shown in any case.
+    fn takes_member(&mut self, bytes: usize) -> bool {
+        if bytes <= self.small_left {
+            self.small_left -= bytes;
+            return true;
+        }
+        self.takes(bytes)
+    }
+
+    fn leave_out(&mut self, what: String, json: &str) {
+        let noted = self.left_out.len() < MOST_NOTES;
+        let place = noted.then_some(self.shown.len());
+        if noted {
+            self.shown.push(Block::LeftOut {
+                what,
+                start: 0,
+                characters: 0,
+            });
+        } else {
+            self.more_left_out += 1;
+        }
+        self.left_out.push((json.to_owned(), place));
+    }
+
+    fn finish(mut self, mut members: Members<'a>, structured_fits: bool) -> Option<Cut<'a>> {
+        for (json, place) in std::mem::take(&mut self.left_out) {
+            let begin = self.whole.append("\n", &json);
+            let block = place.and_then(|place| self.shown.get_mut(place));
+            if let Some(Block::LeftOut {
+                start, characters, ..
+            }) = block
+            {
+                (*start, *characters) = (begin, self.whole.characters - begin);
+            }
+        }
+        let is_cut = self.read_on_at.is_some() || !self.removed.is_empty();
+        let has_notes = self
+            .shown
+            .iter()
+            .any(|block| matches!(block, Block::LeftOut { .. }));
+        if !is_cut && !has_notes {
+            return None;
+        }
+        for name in &self.removed {
+            members.remove(name);
+        }
+        if structured_fits && let Some(structured) = members.get("structuredContent") {
+            // Some clients give the model nothing but structured content. As text it stands beside
+            // the notices.
+            let text = format!("structuredContent: {}", structured.get());
+            members.remove("structuredContent");
+            self.shown.push(Block::Text(text));
+        }
+        Some(Cut {
+            members,
+            shown: self.shown,
+            read_on_at: self.read_on_at,
+            whole: self.whole,
+            more_left_out: self.more_left_out,
+        })
     }
 }
 
@@ -122,17 +333,74 @@ impl Whole {
     }
 }
 
-/// The text of one member of an object, borrowed from the object itself.
-fn borrowed<'a>(object: &'a RawValue, member: &str) -> Option<&'a str> {
-    let members: std::collections::HashMap<String, &'a RawValue> =
-        serde_json::from_str(object.get()).ok()?;
-    members.get(member).map(|raw| raw.get())
+// === impl TextBlock ===
+
+impl TextBlock {
+    fn parse(block: &RawValue) -> Option<Self> {
+        let members = Members::parse(block).ok()?;
+        let string =
+            |name| -> Option<String> { serde_json::from_str(members.get(name)?.get()).ok() };
+        if string("type")? != "text" {
+            return None;
+        }
+        let others = members
+            .iter()
+            .filter(|(name, _)| !matches!(*name, "type" | "text"));
+        Some(Self {
+            text: string("text")?,
+            other_bytes: others
+                .map(|(name, value)| name.len() + value.get().len())
+                .sum(),
+        })
+    }
 }
 
-fn text_content<'a>(text: &str) -> Option<Block<'a>> {
-    to_raw_value(&json!({"type": "text", "text": text}))
-        .ok()
-        .map(Block::Text)
+/// What a block is that is left out, as the beginning of a sentence about it.
+fn kind_of(block: &RawValue) -> String {
+    let members = Members::parse(block).unwrap_or_default();
+    let string = |name: &str| -> Option<String> {
+        let text: String = serde_json::from_str(members.get(name)?.get()).ok()?;
+        Some(excerpt(&text))
+    };
+    let kind = string("type").unwrap_or_else(|| "unknown".to_owned());
+    let about: Vec<String> = ["mimeType", "uri", "name"]
+        .into_iter()
+        .filter_map(string)
+        .collect();
+    if about.is_empty() {
+        format!("a block of type {kind:?}")
+    } else {
+        format!("a block of type {kind:?} ({})", about.join(", "))
+    }
+}
+
+/// Words of an upstream in a note of ours: few of them, and none that break its line.
+fn excerpt(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(100).collect()
+}
+
+/// Whether structured content says what the text says: as the same JSON, or as its only member.
+fn repeats(structured: &RawValue, text: &str) -> bool {
+    let Ok(value) = serde_json::from_str::<Value>(structured.get()) else {
+        return false;
+    };
+    let only_member = match &value {
+        Value::Object(members) if members.len() == 1 => members.values().next(),
+        _ => None,
+    };
+    only_member.and_then(Value::as_str) == Some(text)
+        || serde_json::from_str::<Value>(text).is_ok_and(|said| said == value)
+}
+
+/// One member of an object, borrowed from the object itself.
+fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
+    let members: std::collections::HashMap<String, &'a RawValue> =
+        serde_json::from_str(object.get()).ok()?;
+    members.get(name).copied()
+}
+
+fn text_content(text: &str) -> Option<Box<RawValue>> {
+    to_raw_value(&json!({"type": "text", "text": text})).ok()
 }
 
 /// The byte at which to cut: after `characters` characters, or after the last line that ends
@@ -149,77 +417,4 @@ fn boundary(text: &str, characters: usize) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::Value;
-
-    fn raw(value: &Value) -> Box<RawValue> {
-        to_raw_value(value).unwrap()
-    }
-
-    fn text(text: &str) -> Value {
-        json!({"type": "text", "text": text})
-    }
-
-    #[test]
-    fn what_fits_is_left_alone() {
-        let result = raw(&json!({"content": [text(&"ä".repeat(100))]}));
-        assert!(Cut::new(&result, 100).is_none());
-        assert!(Cut::new(&result, 0).is_none());
-        assert!(Cut::new(&raw(&json!({"content": 7, "x": "y".repeat(500)})), 100).is_none());
-    }
-
-    #[test]
-    fn text_is_cut_by_characters_and_the_rest_is_named() {
-        let result = raw(&json!({
-            "content": [text(&"ä".repeat(60)), {"type": "image", "data": "A"}, text(&"ö".repeat(60))],
-            "isError": false
-        }));
-        let mut cut = Cut::new(&result, 100).unwrap();
-        let whole = cut.take_whole();
-        assert_eq!(whole.chars().skip(101).collect::<String>(), "ö".repeat(20));
-        let shown: Value = serde_json::from_str(cut.finish(Some("k")).unwrap().get()).unwrap();
-        assert_eq!(shown["content"][0]["text"], "ä".repeat(60));
-        assert_eq!(shown["content"][1]["type"], "image");
-        assert_eq!(shown["content"][2]["text"], "ö".repeat(40));
-        let notice = shown["content"][3]["text"].as_str().unwrap();
-        assert!(notice.contains("first 101 of 121 characters"), "{notice}");
-        assert!(
-            notice.contains(r#"read_cache {"key": "k", "offset": 101}"#),
-            "{notice}"
-        );
-        assert_eq!(shown["isError"], false);
-    }
-
-    #[test]
-    fn structured_content_that_does_not_fit_is_kept_with_the_whole() {
-        let result = raw(&json!({
-            "content": [text("short")],
-            "structuredContent": {"rows": "x".repeat(200)}
-        }));
-        let mut cut = Cut::new(&result, 100).unwrap();
-        let whole = cut.take_whole();
-        assert!(
-            whole.starts_with("short\n\nstructuredContent: {"),
-            "{whole}"
-        );
-        assert!(whole.ends_with("x\"}"), "{whole}");
-        let shown: Value = serde_json::from_str(cut.finish(None).unwrap().get()).unwrap();
-        assert!(shown.get("structuredContent").is_none());
-        assert!(
-            shown["content"][1]["text"]
-                .as_str()
-                .unwrap()
-                .contains("too large to be kept")
-        );
-    }
-
-    #[test]
-    fn a_line_end_near_the_limit_is_preferred() {
-        assert_eq!(
-            boundary(&format!("{}\n{}", "x".repeat(95), "y".repeat(50)), 100),
-            96
-        );
-        assert_eq!(boundary(&format!("x\n{}", "y".repeat(150)), 100), 100);
-    }
-}
+mod tests;

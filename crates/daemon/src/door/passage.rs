@@ -116,6 +116,7 @@ pub(super) async fn forward(
             progress,
             client: Some(client),
             sent: None,
+            repeatable: false,
         })
     });
     answer.await?.map_err(to_error)
@@ -146,9 +147,21 @@ pub(super) async fn call_tool(
 pub(super) fn to_error(error: CallError) -> ErrorObject {
     match error {
         CallError::Rpc(error) | CallError::InputRefused { source: error, .. } => error,
-        CallError::Timeout { .. } => ErrorObject::new(REQUEST_TIMEOUT, error.to_string()),
+        CallError::Timeout { .. } | CallError::NotSent { .. } => {
+            ErrorObject::new(REQUEST_TIMEOUT, error.to_string())
+        }
         CallError::Meta(_) => ErrorObject::invalid_params(format!("Invalid params: {error}")),
-        CallError::Unavailable { .. } | CallError::Wire(_) | CallError::NoConnection { .. } => {
+        CallError::Busy { retry_after, .. } => {
+            let mut busy = ErrorObject::new(codes::CONNECTION_CLOSED, error.to_string());
+            busy.data = raw(&json!({"retry_after_seconds": retry_after.as_secs()})).ok();
+            busy
+        }
+        CallError::Unavailable { .. }
+        | CallError::Lost { .. }
+        | CallError::TooLarge { .. }
+        | CallError::Unanswered { .. }
+        | CallError::Wire(_)
+        | CallError::NoConnection { .. } => {
             ErrorObject::new(codes::CONNECTION_CLOSED, error.to_string())
         }
     }

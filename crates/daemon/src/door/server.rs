@@ -11,7 +11,7 @@ use mcp::{ErrorObject, LogLevel, Members, Notification, RawValue, Request, codes
 use policy::{ServerName, ToolName};
 use serde::Deserialize;
 use serde_json::json;
-use upstream::{State, Upstream};
+use upstream::Upstream;
 
 use super::clients::Clients;
 use super::passage::{Answer, call_tool, forward, raw, to_error, until_interrupted};
@@ -222,15 +222,15 @@ pub(super) fn let_go(upstream: Arc<Upstream>, connection: &Connection, uris: Vec
 /// The upstream, once it is connected; an error if it is not going to be soon.
 pub(super) async fn connected(upstream: Arc<Upstream>) -> Result<Arc<Upstream>, ErrorObject> {
     let status = upstream.status();
-    if matches!(status.state, State::Ready) {
+    if status.state.is_connected() {
         return Ok(upstream);
     }
     let patience = CONNECTING_PATIENCE.min(upstream.config().timeout);
-    let status = upstream.settled(Instant::now() + patience).await;
-    match status.state {
-        State::Ready => Ok(upstream),
-        _ => Err(unavailable(&upstream)),
+    let status = upstream.available(Instant::now() + patience).await;
+    if status.state.is_connected() {
+        return Ok(upstream);
     }
+    Err(unavailable(&upstream))
 }
 
 fn unavailable(upstream: &Upstream) -> ErrorObject {

@@ -152,7 +152,8 @@ impl AgentDoor {
             let message = format!("names must hold 1 to {MAX_DESCRIBED} names");
             return refused(&Refusal::new(Code::InvalidArgs, message));
         }
-        structured(&self.engine.describe(&names))
+        let limit = self.engine.config().tool_response_limit;
+        structured(&self.engine.describe(&names, limit))
     }
 
     fn read_cache(&self, arguments: Option<&RawValue>, context: &RequestContext) -> Answer {
@@ -176,14 +177,19 @@ impl AgentDoor {
             arguments.offset + part.chars().count(),
             text.chars().count(),
         );
-        let position = json!({
-            "offset": arguments.offset,
-            "next_offset": (next < total).then_some(next),
-            "total": total
+        let next_offset = (next < total).then_some(next);
+        let key = &arguments.key;
+        let read_on = next_offset.map_or("This is the end.".to_owned(), |next| {
+            format!(r#"Read on with read_cache {{"key": "{key}", "offset": {next}}}."#)
         });
+        let first = arguments.offset;
+        let position = format!("[mcpproxy: characters {first} to {next} of {total}. {read_on}]");
+        // No structured content: some clients would give the model nothing else.
         raw(&json!({
-            "content": [{"type": "text", "text": part}],
-            "structuredContent": position
+            "content": [{"type": "text", "text": part}, {"type": "text", "text": position}],
+            "_meta": {
+                "mcpproxy/page": {"offset": first, "next_offset": next_offset, "total": total}
+            }
         }))
     }
 }

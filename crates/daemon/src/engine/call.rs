@@ -5,8 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use catalog::ToolDefinition;
+use config::Limits;
+use mcp::client::RequestError;
 use mcp::{ErrorObject, RawValue};
-use policy::{Call, Code, IntentDeclaration, IntentMode, Refusal, ToolId, ToolVariant, decide};
+use policy::{
+    Call, Code, IntentDeclaration, IntentMode, Refusal, Tier, ToolId, ToolVariant, decide,
+};
 use tokio::sync::mpsc;
 use upstream::{CallError, Forward, OnBehalf, ToolCall, Upstream};
 
@@ -83,6 +87,9 @@ impl Engine {
             }
         };
         let variant = admitted.variant;
+        let effective = admitted.decided.decision.effective.tier();
+        // The lane is the caller's word; that a tool only reads has to be known of the tool.
+        let repeatable = effective == Some(Tier::ReadOnly);
         let entry = log_entry(request, caller, Some(&admitted.decided), Some(variant));
         let record = self.record_start(entry, variant).await?;
         // Boxed: the doors move this future about before it runs, each move a copy of its state,
@@ -96,6 +103,7 @@ impl Engine {
                     meta: request.meta.as_deref(),
                     progress,
                     sent: Some(&sent),
+                    repeatable,
                 };
                 let calling = Box::pin(admitted.upstream.call_tool(call));
                 self.under_way.or_interrupted(calling).await
@@ -107,6 +115,7 @@ impl Engine {
                     progress,
                     client,
                     sent: Some(&sent),
+                    repeatable,
                 };
                 let calling = Box::pin(admitted.upstream.request(forward));
                 self.under_way.or_interrupted(calling).await
@@ -118,7 +127,7 @@ impl Engine {
                 if let CallError::Rpc(answered) = &failure {
                     error = Some(answered.clone());
                 }
-                failed(&admitted.tool, failure)
+                failed(&admitted.tool, failure, &self.config.load().limits)
             }),
             None => Err(interrupted(&request.name, sent.load(Ordering::Relaxed))),
         };
@@ -233,8 +242,25 @@ fn interrupted(name: &str, sent: bool) -> Refusal {
     Refusal::new(Code::Interrupted, message).with("sent", sent)
 }
 
-fn failed(tool: &ToolId, error: CallError) -> Refusal {
+fn failed(tool: &ToolId, error: CallError, limits: &Limits) -> Refusal {
+    let sent = error.may_have_run();
+    refusal_of(tool, error, limits).with("sent", sent)
+}
+
+fn refusal_of(tool: &ToolId, error: CallError, limits: &Limits) -> Refusal {
     match error {
+        CallError::Wire(RequestError::TooLarge { .. }) => {
+            let limit = limits.upstream_message_bytes;
+            let message = format!(
+                "Tool '{tool}' answered with more than {}, which is the most that one message of a \
+                 server may have. The call may have had its effect. Do: ask the tool for less, or \
+                 have the operator raise limits.upstream_message_bytes",
+                size(limit)
+            );
+            Refusal::new(Code::UpstreamError, message)
+                .with("tool", tool.as_str())
+                .with("limit_bytes", limit)
+        }
         CallError::Unavailable { state, .. } => unavailable(tool.server(), &state),
         CallError::Timeout { after } => {
             let seconds = after.as_secs_f64();
@@ -260,15 +286,52 @@ fn failed(tool: &ToolId, error: CallError) -> Refusal {
                 Some(data) => refusal.with("upstream_data", data),
             }
         }
+        CallError::Busy {
+            running,
+            waiting,
+            retry_after,
+            server,
+        } => {
+            let seconds = retry_after.as_secs();
+            let message = format!(
+                "Server '{server}' is busy: {running} calls are under way and {waiting} wait. The \
+                 call was not sent; try again in about {seconds} s"
+            );
+            Refusal::new(Code::ServerUnavailable, message)
+                .with("server", server.as_str())
+                .with("retry_after_seconds", seconds)
+        }
+        CallError::NotSent { server, after } => {
+            let seconds = after.as_secs_f64().ceil();
+            let message = format!(
+                "Server '{server}' was busy with other calls for {seconds} s. The call was not \
+                 sent, so it can be made again"
+            );
+            Refusal::new(Code::ServerUnavailable, message).with("server", server.as_str())
+        }
         error @ CallError::NoConnection { .. } => {
             Refusal::new(Code::ServerUnavailable, error.to_string())
                 .with("server", tool.server().as_str())
         }
-        error @ (CallError::Wire(_) | CallError::InputRefused { .. }) => Refusal::new(
+        error @ (CallError::Wire(_)
+        | CallError::Lost { .. }
+        | CallError::TooLarge { .. }
+        | CallError::Unanswered { .. }
+        | CallError::InputRefused { .. }) => Refusal::new(
             Code::UpstreamError,
             format!("Tool '{tool}' failed: {error}"),
         )
         .with("tool", tool.as_str()),
         error @ CallError::Meta(_) => Refusal::new(Code::InvalidArgs, error.to_string()),
+    }
+}
+
+/// A number of bytes as people write it.
+fn size(bytes: usize) -> String {
+    const MIB: usize = 1024 * 1024;
+
+    match bytes % MIB {
+        0 => format!("{} MiB", bytes / MIB),
+        _ => format!("{bytes} bytes"),
     }
 }

@@ -71,6 +71,7 @@ pub(super) fn facts(tool: &ToolDefinition) -> ToolFacts<'_> {
         title: tool.title.as_deref(),
         description: &tool.description,
         input_schema: tool.input_schema.as_deref(),
+        output_schema: tool.output_schema.as_deref(),
         annotations: tool.annotations.as_ref(),
         pinned: None,
     }

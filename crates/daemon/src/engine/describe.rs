@@ -1,4 +1,6 @@
-//! `describe_tool`: everything known of a few tools by name.
+//! `describe_tool`: everything known of a few tools by name, within a number of characters.
+
+use std::collections::HashSet;
 
 use catalog::Entry;
 use mcp::RawValue;
@@ -7,11 +9,26 @@ use serde::Serialize;
 
 use super::Engine;
 
+/// Characters of a name that is not found which are repeated in the answer. No tool has more.
+const LONGEST_NAME: usize = 200;
+
 #[derive(Debug, Serialize)]
 pub struct DescribeResult {
-    pub tools: Vec<Description>,
+    pub tools: Vec<Described>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_found: Vec<NotFound>,
+}
+
+/// A tool in the answer.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Described {
+    Whole(Box<Description>),
+    /// There is no room for it in this answer.
+    Omitted {
+        name: ToolId,
+        omitted: String,
+    },
 }
 
 #[derive(Debug, Serialize)]
@@ -21,6 +38,12 @@ pub struct Description {
     /// what the operator has to judge, and not for an agent to read before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<Box<RawValue>>,
+    /// The parameters on one line, where the definition is too long for any answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// Why there is a signature and no definition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     pub audited_tier: Tier,
     pub effective_tier: Option<Tier>,
     pub provenance: Provenance,
@@ -39,23 +62,57 @@ pub struct NotFound {
 }
 
 impl Engine {
-    pub fn describe(&self, names: &[String]) -> DescribeResult {
+    /// Describes each tool once, in about `limit` characters for all of them; 0 is no limit.
+    pub fn describe(&self, names: &[String], limit: usize) -> DescribeResult {
+        let limit = if limit == 0 { usize::MAX } else { limit };
         let catalog = self.catalog();
         let mut result = DescribeResult {
             tools: Vec::new(),
             not_found: Vec::new(),
         };
-        for name in names {
+        let mut seen = HashSet::new();
+        let mut left = limit;
+        for name in names.iter().filter(|name| seen.insert(name.as_str())) {
             let entry = name.parse::<ToolId>().ok().and_then(|id| catalog.get(&id));
             match entry {
-                Some(entry) => result.tools.push(self.describe_entry(&entry)),
-                None => result.not_found.push(NotFound {
-                    name: name.clone(),
-                    did_you_mean: catalog.suggest_tools(name),
-                }),
+                Some(entry) => {
+                    let described = self.describe_within(&entry, left, limit);
+                    left = left.saturating_sub(size_of(&described));
+                    result.tools.push(described);
+                }
+                None => {
+                    let name: String = name.chars().take(LONGEST_NAME).collect();
+                    result.not_found.push(NotFound {
+                        did_you_mean: catalog.suggest_tools(&name),
+                        name,
+                    });
+                }
             }
         }
         result
+    }
+
+    /// The description if it fits into what is left; else what fits, and how to get the rest.
+    fn describe_within(&self, entry: &Entry<'_>, left: usize, limit: usize) -> Described {
+        let mut description = self.describe_entry(entry);
+        if description.definition.is_some() && size_of(&description) > limit {
+            description.note = Some(format!(
+                "the definition has {} bytes, more than tool_response_limit ({limit}) lets pass",
+                entry.tool.raw.get().len()
+            ));
+            description.definition = None;
+            description.signature = Some(entry.tool.signature());
+        }
+        // The first one is always there: a signature is short, and asking again would not help.
+        if left == limit || size_of(&description) <= left {
+            return Described::Whole(Box::new(description));
+        }
+        let name = entry.tool.id.clone();
+        let omitted = format!(
+            "there is no room for it in this answer; call describe_tool with {{\"names\": [{:?}]}}",
+            name.as_str()
+        );
+        Described::Omitted { name, omitted }
     }
 
     fn describe_entry(&self, entry: &Entry<'_>) -> Description {
@@ -63,6 +120,8 @@ impl Engine {
         Description {
             name: entry.tool.id.clone(),
             definition: standing.hold.is_none().then(|| entry.tool.raw.clone()),
+            signature: None,
+            note: None,
             audited_tier: standing.audited_tier(),
             effective_tier: standing.effective.tier(),
             provenance: standing.effective.provenance(),
@@ -72,4 +131,9 @@ impl Engine {
             stale: entry.stale,
         }
     }
+}
+
+/// The bytes of the description in the answer, which are at least its characters.
+fn size_of(described: &impl Serialize) -> usize {
+    serde_json::to_string(described).map_or(usize::MAX, |text| text.len())
 }

@@ -25,20 +25,23 @@ impl Engine {
         let Some(upstream) = self.fleet.get(id.server()) else {
             return Err(self.unknown_server(id));
         };
-        if let Some(definition) = upstream.status().tools.get(id.tool()).cloned() {
+        let status = upstream.status();
+        if status.state.is_connected()
+            && let Some(definition) = status.tools.get(id.tool()).cloned()
+        {
             return Ok(Located {
                 upstream,
                 definition,
             });
         }
         let deadline = Instant::now() + CONNECTING_PATIENCE.min(upstream.config().timeout);
-        let status = upstream.settled(deadline).await;
+        let status = upstream.available(deadline).await;
         match (status.tools.get(id.tool()).cloned(), &status.state) {
             (Some(definition), _) => Ok(Located {
                 upstream,
                 definition,
             }),
-            (None, State::Ready) => Err(self.unknown_tool(id)),
+            (None, State::Ready | State::Degraded { .. }) => Err(self.unknown_tool(id)),
             (None, state) => Err(unavailable(id.server(), state)),
         }
     }
@@ -88,7 +91,7 @@ pub(crate) fn unavailable(server: &ServerName, state: &State) -> Refusal {
             "is still connecting".to_owned(),
             "try again shortly".to_owned(),
         ),
-        State::Ready | State::Stopped => (
+        State::Ready | State::Degraded { .. } | State::Stopped => (
             "lost its connection".to_owned(),
             "try again shortly".to_owned(),
         ),

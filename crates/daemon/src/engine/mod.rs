@@ -6,6 +6,7 @@ mod audit;
 mod call;
 mod catalog_keeper;
 mod describe;
+mod flood;
 mod locate;
 mod pin_keeper;
 mod quarantine;
@@ -24,6 +25,7 @@ use arc_swap::ArcSwap;
 use catalog::Snapshot;
 use catalog_keeper::CatalogKeeper;
 use config::Config;
+use flood::Flood;
 use tokio::sync::Notify;
 use upstream::{Fleet, Surroundings, Upstream};
 
@@ -48,6 +50,7 @@ pub struct Engine {
     activity: Activity,
     recording_changed: Notify,
     under_way: UnderWay,
+    flood: Flood,
 }
 
 // === impl Engine ===
@@ -60,16 +63,19 @@ impl Engine {
         activity: Activity,
         pins: Pins,
     ) -> Arc<Self> {
+        let known_tools = pins.known_tools();
         let engine = Arc::new(Self {
             config: ArcSwap::new(Arc::clone(&config)),
-            fleet: Fleet::new(surroundings),
+            fleet: Fleet::new(surroundings, config.limits),
             catalog: CatalogKeeper::new(pins),
             activity,
             recording_changed: Notify::new(),
             under_way: UnderWay::default(),
+            flood: Flood::new(&config.limits),
         });
         tokio::spawn(catalog_keeper::follow_fleet(Arc::downgrade(&engine)));
-        engine.fleet.apply(&config.mcp_servers).await;
+        let servers = &config.mcp_servers;
+        engine.fleet.apply_knowing(servers, known_tools).await;
         engine
     }
 
@@ -86,6 +92,7 @@ impl Engine {
     pub async fn shutdown(&self) {
         self.fleet.shutdown().await;
         self.settle_pins().await;
+        self.flood.end().await;
     }
 
     pub fn config(&self) -> Arc<Config> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use activity::{Durability, End, Outcome, RecordType, Source, Start};
+use activity::{Durability, End, Missed, Outcome, RecordType, Source, Start};
 use catalog::{
     DifferenceLine, Drift, DriftKind, Fingerprint, Pin, Remembered, ServerPins, difference,
 };
@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 
 use super::Engine;
 use super::catalog_keeper::Known;
+use super::flood::{CHANGED, Cause};
 use crate::pins::PinsError;
 
 /// What waits for the operator's word on one upstream.
@@ -199,6 +200,10 @@ impl Engine {
 
     /// Records what the definition of a tool has become.
     pub(super) async fn record_drift(&self, tool: &ToolId, drift: &Drift, trust: Trust) {
+        let cause = Cause::Server(tool.server().clone());
+        if !self.flood.admits(cause, CHANGED, &self.activity) {
+            return;
+        }
         let (before, after) = (&drift.before, &drift.after);
         let lowered = self.lowers(tool, before.tiers, after.tiers);
         let action = match (drift.kind, lowered) {
@@ -239,7 +244,8 @@ impl Engine {
         self.record_change(
             tool.server(),
             Some(tool.tool()),
-            Source::Api,
+            // It is the server that did it.
+            Source::Mcp,
             &change,
             outcome,
         )
@@ -329,6 +335,7 @@ impl Engine {
         };
         let end = End::new(outcome, Duration::ZERO);
         if let Err(error) = self.activity.record(start, end, Durability::Written).await {
+            self.activity.missed(Missed::Change);
             tracing::error!(%error, %server, "a change of pins is not recorded");
         }
     }

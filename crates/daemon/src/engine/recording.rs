@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use activity::{
-    Durability, End, Facts, Metadata, OpenRecord, Outcome, RecordType, RecordedIntent, Source,
-    Start, StoreError,
+    Durability, End, Facts, Metadata, Missed, OpenRecord, Outcome, RecordType, RecordedIntent,
+    Source, Start, StoreError,
 };
 use config::Payloads;
 use mcp::RawValue;
 use policy::{Code, Decision, Refusal, ToolVariant};
 use serde::Deserialize;
 
+use super::flood::Cause;
 use super::{CallRequest, Engine};
 
 /// Characters of an upstream's error text that stand in the record's message; all of it is in the
@@ -38,16 +39,16 @@ pub(super) struct Decided {
 
 /// The few members of a result that decide how the call ended.
 #[derive(Deserialize)]
-struct ResultOutcome {
-    #[serde(default, rename = "isError")]
-    is_error: bool,
-    #[serde(default)]
-    content: Vec<TextContent>,
+struct ResultOutcome<'a> {
+    #[serde(borrow, rename = "isError")]
+    is_error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct TextContent {
-    text: Option<String>,
+    text: String,
 }
 
 /// What is known of a call before it is sent or refused.
@@ -93,6 +94,10 @@ impl Engine {
     /// Records a call that was not sent.
     pub(super) async fn record_refusal(&self, entry: Start<'_>, refusal: &Refusal, took: Duration) {
         let (code, message) = (refusal.code.as_str(), refusal.message.as_str());
+        let cause = Cause::Client(entry.client_name.map(Into::into));
+        if !self.flood.admits(cause, code, &self.activity) {
+            return;
+        }
         let (record_type, outcome) = match kind_of(refusal.code) {
             Kind::Policy => (
                 RecordType::PolicyDecision,
@@ -110,6 +115,7 @@ impl Engine {
             .activity
             .record(start, End::new(outcome, took), Durability::Written);
         if let Err(error) = stored.await {
+            self.activity.missed(Missed::Refusal);
             tracing::error!(%error, code, "a refused call is not recorded");
         }
     }
@@ -128,10 +134,14 @@ impl Engine {
         match self.activity.begin(entry, durability).await {
             Ok(record) => Ok(Some(record)),
             Err(error) if variant == ToolVariant::Read => {
+                self.activity.missed(Missed::Call);
                 tracing::warn!(%error, "a read is not recorded");
                 Ok(None)
             }
-            Err(error) => Err(not_recorded(variant, &error)),
+            Err(error) => {
+                self.activity.missed(Missed::Refusal);
+                Err(not_recorded(variant, &error))
+            }
         }
     }
 
@@ -227,15 +237,24 @@ fn recorded_intent(request: &CallRequest, decision: Option<&Decision>) -> Option
     })
 }
 
-/// The text of a result that says it is an error. Most results do not even have the word in them,
-/// and are not parsed.
+/// The text of a result that says it is an error, whatever else is wrong with it. Most results have
+/// neither the word in them nor an escape that could spell it, and are not parsed.
 fn upstream_error(result: &RawValue) -> Option<String> {
-    memchr::memmem::find(result.get().as_bytes(), b"isError")?;
-    let outcome: ResultOutcome = serde_json::from_str(result.get()).ok()?;
-    outcome.is_error.then(|| {
-        let text = outcome.content.into_iter().find_map(|content| content.text);
-        shortened(&text.unwrap_or_default(), MESSAGE_LENGTH)
-    })
+    let bytes = result.get().as_bytes();
+    let finder = |needle: &[u8]| memchr::memmem::find(bytes, needle);
+    finder(b"isError").or_else(|| finder(b"\\u00"))?;
+    let outcome: ResultOutcome<'_> = serde_json::from_str(result.get()).ok()?;
+    if outcome.is_error?.get() != "true" {
+        return None;
+    }
+    let blocks: Option<Vec<&RawValue>> = outcome
+        .content
+        .and_then(|content| serde_json::from_str(content.get()).ok());
+    let text = blocks.unwrap_or_default().into_iter().find_map(|block| {
+        let block: TextContent = serde_json::from_str(block.get()).ok()?;
+        Some(shortened(&block.text, MESSAGE_LENGTH))
+    });
+    Some(text.unwrap_or_default())
 }
 
 fn shortened(text: &str, characters: usize) -> String {
@@ -253,4 +272,37 @@ fn not_recorded(variant: ToolVariant, error: &StoreError) -> Refusal {
          log; free some disk space, or look at the output of the daemon"
     );
     Refusal::new(Code::ActivityUnavailable, message).with("tool_variant", variant.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_that_says_it_is_an_error_is_one_whatever_else_is_wrong_with_it() {
+        for (result, text) in [
+            (
+                r#"{"isError":true,"content":[{"type":"text","text":"no"}]}"#,
+                "no",
+            ),
+            (
+                r#"{"isError":true,"content":[{"text":7},{"text":"no"}]}"#,
+                "no",
+            ),
+            (r#"{"isError":true,"content":null}"#, ""),
+            (r#"{"content":"x","isError": true }"#, ""),
+            (r#"{"is\u0045rror":true}"#, ""),
+        ] {
+            let result = RawValue::from_string(result.to_owned()).unwrap();
+            assert_eq!(upstream_error(&result).as_deref(), Some(text), "{result}");
+        }
+        for result in [
+            r#"{"isError":false}"#,
+            r#"{"content":[{"text":"isError: true \u0041"}]}"#,
+            r#"{"structuredContent":{"isError":true}}"#,
+        ] {
+            let result = RawValue::from_string(result.to_owned()).unwrap();
+            assert_eq!(upstream_error(&result), None, "{result}");
+        }
+    }
 }

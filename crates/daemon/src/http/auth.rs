@@ -13,12 +13,16 @@ use axum::response::{IntoResponse, Response};
 use config::Secret;
 use subtle::ConstantTimeEq;
 
+use super::guesses::TooMany;
 use super::router::AppState;
 use super::serve::Transport;
 use crate::rest::ApiError;
 
 const KEY_FILE: &str = "api_key";
 const KEY_HEADER: &str = "x-api-key";
+
+/// Fewer characters than this can be guessed.
+const SHORTEST_KEY: usize = 16;
 
 /// On whose behalf a request is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +47,10 @@ pub enum ApiKeyError {
     Empty { path: PathBuf },
     #[error("there is no randomness to make an API key from")]
     Randomness,
+    #[error(
+        "the API key in {place} has only {length} characters, and {SHORTEST_KEY} are the least"
+    )]
+    Short { place: String, length: usize },
 }
 
 // === impl Principal ===
@@ -71,12 +79,18 @@ impl ApiKey {
         data_dir: &Path,
     ) -> Result<Self, ApiKeyError> {
         if let Some(key) = configured {
+            check_length(key.expose(), || {
+                "the config (`api_key`, or MCPPROXY_API_KEY)".to_owned()
+            })?;
             return Ok(Self(Some(key.clone())));
         }
         let path = data_dir.join(KEY_FILE);
         match fs::read_to_string(&path) {
             Ok(text) if text.trim().is_empty() => Err(ApiKeyError::Empty { path }),
-            Ok(text) => Ok(Self(Some(text.trim().into()))),
+            Ok(text) => {
+                check_length(text.trim(), || path.display().to_string())?;
+                Ok(Self(Some(text.trim().into())))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::create(path),
             Err(source) => Err(ApiKeyError::File { path, source }),
         }
@@ -118,21 +132,54 @@ pub(crate) fn api_key_file(data_dir: &Path) -> Option<String> {
     fs::read_to_string(data_dir.join(KEY_FILE)).ok()
 }
 
+fn check_length(key: &str, place: impl FnOnce() -> String) -> Result<(), ApiKeyError> {
+    let length = key.chars().count();
+    if length < SHORTEST_KEY {
+        return Err(ApiKeyError::Short {
+            place: place(),
+            length,
+        });
+    }
+    Ok(())
+}
+
 /// Finds out who is asking and notes it in the request; refuses a wrong key.
-fn identify(state: &AppState, request: &mut Request) -> Result<Principal, ApiError> {
-    let principal = if request.extensions().get::<Transport>() == Some(&Transport::Socket) {
-        Principal::Owner
-    } else {
-        match offered_key(request.headers()) {
-            Some(key) if state.api_key.matches(key) => Principal::KeyHolder,
-            Some(_) => {
-                return Err(unauthorized("the API key is wrong"));
-            }
-            None => Principal::Anonymous,
+async fn identify(state: &AppState, request: &mut Request) -> Result<Principal, ApiError> {
+    let principal = match (transport(request), offered_key(request.headers())) {
+        (Some(Transport::Socket), _) => Principal::Owner,
+        (_, None) => Principal::Anonymous,
+        (transport, Some(key)) => {
+            check_key(state, transport, key).await?;
+            Principal::KeyHolder
         }
     };
     request.extensions_mut().insert(principal);
     Ok(principal)
+}
+
+async fn check_key(
+    state: &AppState,
+    transport: Option<Transport>,
+    key: &str,
+) -> Result<(), ApiError> {
+    let address = match transport {
+        Some(Transport::Tcp(address)) => Some(address),
+        Some(Transport::Socket) | None => None,
+    };
+    if let Some(Err(too_many)) = address.map(|address| state.guesses.check(address)) {
+        return Err(too_many_guesses(&too_many));
+    }
+    if state.api_key.matches(key) {
+        return Ok(());
+    }
+    if let Some(address) = address {
+        tokio::time::sleep(state.guesses.wrong(address, key)).await;
+    }
+    Err(unauthorized("the API key is wrong"))
+}
+
+fn transport(request: &Request) -> Option<Transport> {
+    request.extensions().get().copied()
 }
 
 /// REST: the key, or our own socket.
@@ -141,7 +188,7 @@ pub(super) async fn require_key(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match identify(&state, &mut request) {
+    match identify(&state, &mut request).await {
         Ok(Principal::Anonymous) => unauthorized("an API key is needed").into_response(),
         Ok(_) => next.run(request).await,
         Err(error) => error.into_response(),
@@ -154,19 +201,25 @@ pub(super) async fn require_key_if_configured(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let required = state.engine.config().require_mcp_auth;
-    match identify(&state, &mut request) {
-        Ok(Principal::Anonymous) if required => {
-            unauthorized("this daemon asks MCP clients for its API key").into_response()
-        }
-        Ok(_) => next.run(request).await,
-        // Some clients send an Authorization of their own to every server they know.
-        Err(_) if !required => {
-            request.extensions_mut().insert(Principal::Anonymous);
-            next.run(request).await
-        }
-        Err(error) => error.into_response(),
+    if state.engine.config().require_mcp_auth {
+        return match identify(&state, &mut request).await {
+            Ok(Principal::Anonymous) => {
+                unauthorized("this daemon asks MCP clients for its API key").into_response()
+            }
+            Ok(_) => next.run(request).await,
+            Err(error) => error.into_response(),
+        };
     }
+    // Some clients send an Authorization of their own to every server they know, so a wrong key is
+    // none. It tells a client nothing either: whoever comes without one may do the same.
+    let is_right = |key| state.api_key.matches(key);
+    let principal = match (transport(&request), offered_key(request.headers())) {
+        (Some(Transport::Socket), _) => Principal::Owner,
+        (_, Some(key)) if is_right(key) => Principal::KeyHolder,
+        _ => Principal::Anonymous,
+    };
+    request.extensions_mut().insert(principal);
+    next.run(request).await
 }
 
 fn offered_key(headers: &HeaderMap) -> Option<&str> {
@@ -182,6 +235,16 @@ fn unauthorized(message: &'static str) -> ApiError {
     ApiError::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message).hint(
         "send it as `X-API-Key: KEY` or `Authorization: Bearer KEY`; it is in the file api_key of the data directory",
     )
+}
+
+fn too_many_guesses(too_many: &TooMany) -> ApiError {
+    ApiError::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "TOO_MANY_WRONG_KEYS",
+        "too many wrong API keys came from this address; none of it is looked at for now",
+    )
+    .retry_after(too_many.retry_after.as_secs() + 1)
+    .hint("try again in a moment; the key is in the file api_key of the data directory")
 }
 
 #[cfg(test)]
@@ -208,9 +271,15 @@ mod tests {
     #[test]
     fn a_configured_key_wins_and_only_the_whole_key_matches() {
         let directory = tempfile::tempdir().unwrap();
-        let key = ApiKey::load_or_create(Some(&"secret".into()), directory.path()).unwrap();
-        assert!(key.matches("secret"));
-        for wrong in ["", "secre", "secret2", "SECRET"] {
+        let secret = "a secret of some length";
+        let key = ApiKey::load_or_create(Some(&secret.into()), directory.path()).unwrap();
+        assert!(key.matches(secret));
+        for wrong in [
+            "",
+            &secret[1..],
+            "a secret of some length2",
+            "A SECRET OF SOME LENGTH",
+        ] {
             assert!(!key.matches(wrong), "{wrong}");
         }
         assert!(!directory.path().join(KEY_FILE).exists());
@@ -222,6 +291,20 @@ mod tests {
         fs::write(directory.path().join(KEY_FILE), "\n").unwrap();
         let error = ApiKey::load_or_create(None, directory.path()).unwrap_err();
         assert!(matches!(error, ApiKeyError::Empty { .. }));
+    }
+
+    #[test]
+    fn a_key_that_can_be_guessed_is_refused_wherever_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let short = "fifteen letters";
+        let configured = ApiKey::load_or_create(Some(&short.into()), directory.path());
+        fs::write(directory.path().join(KEY_FILE), short).unwrap();
+        let in_file = ApiKey::load_or_create(None, directory.path());
+        for refused in [configured, in_file] {
+            let message = refused.unwrap_err().to_string();
+            assert!(message.contains("only 15 characters"), "{message}");
+            assert!(!message.contains(short), "{message}");
+        }
     }
 
     #[test]

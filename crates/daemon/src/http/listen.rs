@@ -15,13 +15,16 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::holder::{Holder, held_by};
 use super::serve::{Accept, Serving, Transport};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    #[error("cannot listen on {address}")]
+    #[error("cannot listen on {address}{}", held_by(.holder.as_ref()))]
     Tcp {
         address: SocketAddr,
+        /// Who listens there, if it can be found out.
+        holder: Option<Holder>,
         source: io::Error,
     },
     #[error("cannot listen on the socket {}", path.display())]
@@ -64,7 +67,11 @@ impl Listeners {
     pub(crate) async fn bind(address: SocketAddr, socket_path: &Path) -> Result<Self, ListenError> {
         let tcp = TcpListener::bind(address)
             .await
-            .map_err(|source| ListenError::Tcp { address, source })?;
+            .map_err(|source| ListenError::Tcp {
+                address,
+                holder: Holder::of(address),
+                source,
+            })?;
         let socket = bind_socket(socket_path).map_err(|source| ListenError::Socket {
             path: socket_path.to_owned(),
             source,
@@ -85,7 +92,7 @@ impl Listeners {
     /// connections of its own as TCP, so that the operator gets in whatever other clients do.
     pub(crate) fn serve(
         self,
-        router: Router,
+        router: &Router,
         limits: impl Fn() -> Limits + Clone + Send + Sync + 'static,
     ) -> Server {
         let server = Server {

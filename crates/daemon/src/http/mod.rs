@@ -3,6 +3,8 @@
 mod auth;
 mod connections;
 mod guard;
+mod guesses;
+mod holder;
 mod listen;
 mod router;
 mod seldom;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Path, Request, State};
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::auth::{self, ApiKey};
 use super::guard::{self, Guard};
+use super::guesses::Guesses;
 use super::serve::Transport;
 use crate::config_editor::ConfigEditor;
 use crate::door::Doors;
@@ -25,6 +26,7 @@ use crate::rest::{self, ApiError};
 pub(crate) struct AppState {
     pub engine: Arc<Engine>,
     pub api_key: Arc<ApiKey>,
+    pub(super) guesses: Arc<Guesses>,
     /// The address in use.
     pub listen: SocketAddr,
     pub started: Instant,
@@ -67,6 +69,7 @@ pub(crate) fn router(
     let state = AppState {
         engine,
         api_key: Arc::new(api_key),
+        guesses: Arc::default(),
         listen,
         started: Instant::now(),
         stopping: CancellationToken::new(),
@@ -74,6 +77,10 @@ pub(crate) fn router(
     };
     let with_key = from_fn_with_state(state.clone(), auth::require_key);
     let rest = rest::router()
+        .layer(from_fn(rest::require_json))
+        .layer(DefaultBodyLimit::max(
+            state.engine.config().limits.request_bytes,
+        ))
         .layer(with_key.clone())
         .layer(from_fn(rest::with_request_id));
     let events = rest::events().layer(with_key);

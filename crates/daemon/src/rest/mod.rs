@@ -26,6 +26,8 @@ pub(crate) use envelope::{
     Answer, ApiError, ApiResult, Data, ErrorBody, no_such_route, request_id, with_request_id,
 };
 
+pub(crate) use extract::require_json;
+
 use crate::http::AppState;
 
 /// `/events`, which stands beside `/api/v1` as well as in it.

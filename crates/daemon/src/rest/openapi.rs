@@ -58,8 +58,8 @@ pub(super) fn document(described: utoipa::openapi::OpenApi) -> Value {
     // A document that cannot be written would be a fault of the types above, and is empty.
     let mut document = serde_json::to_value(&frame).unwrap_or_default();
     for (name, operation) in operations(&mut document) {
+        add_refusals(&name, operation);
         operation["operationId"] = name.into();
-        add_refusals(operation);
         for parameter in members(operation, "parameters") {
             drop_null(&mut parameter["schema"]);
         }
@@ -87,11 +87,16 @@ fn members<'a>(value: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut
 }
 
 /// What the guards in front of every route answer. A route may say more about its own refusals.
-fn add_refusals(operation: &mut Value) {
-    let guards = [
+fn add_refusals(name: &str, operation: &mut Value) {
+    let mut guards = vec![
         ("401", "The API key is missing or wrong."),
         ("403", "The Host or the Origin is not the daemon's own."),
+        ("429", "Too many wrong API keys came from this address."),
+        ("503", "The daemon is stopping."),
     ];
+    if !name.starts_with("get") {
+        guards.push(("415", "The body does not say that it is JSON."));
+    }
     for (status, description) in guards {
         let responses = &mut operation["responses"];
         if responses.get(status).is_none() {

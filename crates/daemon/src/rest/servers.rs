@@ -34,7 +34,8 @@ pub(super) struct Servers {
 pub(super) struct Server {
     #[schema(value_type = String)]
     name: ServerName,
-    /// disabled, connecting, ready, waiting, failed, stopped, or stopping while its process ends.
+    /// disabled, connecting, ready, degraded (takes calls, but `last_error` says what is wrong),
+    /// waiting, failed, stopped, or stopping while its process ends.
     state: &'static str,
     /// Whether the config wants it connected.
     enabled: bool,

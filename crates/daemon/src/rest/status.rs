@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use activity::{Gap, Health};
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -21,6 +22,16 @@ pub(super) struct Status {
     /// How many upstreams are in which state.
     #[schema(value_type = BTreeMap<String, usize>)]
     servers: BTreeMap<&'static str, usize>,
+    activity: LogStatus,
+}
+
+/// Whether the activity log can be written.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LogStatus {
+    /// `good`, `full` or `unavailable`.
+    state: &'static str,
+    /// What happened without a record, until a record says so.
+    not_recorded: Option<Gap>,
 }
 
 /// Shows the daemon's version, address, age, and what it is connected to.
@@ -44,5 +55,13 @@ pub(super) async fn show(State(state): State<AppState>) -> ApiResult<Status> {
         uptime_seconds: state.started.elapsed().as_secs(),
         tools: state.engine.catalog().len(),
         servers,
+        activity: LogStatus {
+            state: match state.engine.activity().health() {
+                Health::Good => "good",
+                Health::Full => "full",
+                Health::Unavailable => "unavailable",
+            },
+            not_recorded: state.engine.activity().gap(),
+        },
     }))
 }

@@ -4,10 +4,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::text_type;
+use crate::is_invisible;
 
-/// The name of a tool within its upstream: 1 to 128 characters without control characters.
+/// The name of a tool within its upstream: 1 to 128 characters, all of them visible.
 ///
-/// Upstreams use dots, slashes, colons and spaces; refusing those would hide working tools.
+/// Upstreams use dots, slashes, colons and spaces; refusing those would hide working tools. A
+/// character that is not shown has no honest use: two names that look the same would be two tools.
 #[derive(Clone)]
 pub struct ToolName(Arc<str>);
 
@@ -22,8 +24,16 @@ pub enum ToolNameError {
         max = ToolName::MAX_LENGTH
     )]
     TooLong { length: usize },
-    #[error("tool name {name:?} contains a control character; remove it")]
-    Control { name: String },
+    #[error(
+        "tool name {name:?} contains U+{:04X}, a character that is not shown; a tool of such a name \
+         is not offered and cannot be called",
+        u32::from(*character)
+    )]
+    Invisible {
+        /// With what is not shown written out.
+        name: String,
+        character: char,
+    },
 }
 
 text_type!(ToolName);
@@ -47,13 +57,26 @@ impl FromStr for ToolName {
         if length > Self::MAX_LENGTH {
             return Err(ToolNameError::TooLong { length });
         }
-        if text.chars().any(char::is_control) {
-            return Err(ToolNameError::Control {
-                name: text.to_owned(),
+        if let Some(character) = text.chars().find(|character| is_invisible(*character)) {
+            return Err(ToolNameError::Invisible {
+                name: written_out(text),
+                character,
             });
         }
         Ok(Self(text.into()))
     }
+}
+
+fn written_out(text: &str) -> String {
+    text.chars()
+        .map(|character| {
+            if is_invisible(character) {
+                format!("<U+{:04X}>", u32::from(character))
+            } else {
+                character.to_string()
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -82,15 +105,24 @@ mod tests {
             fault(&"é".repeat(129)),
             ToolNameError::TooLong { length: 129 }
         );
-        assert_eq!(
-            fault("a\u{1b}[31m"),
-            ToolNameError::Control {
-                name: "a\u{1b}[31m".into()
-            }
-        );
-        assert!(
-            !fault("a\u{1b}").to_string().contains('\u{1b}'),
-            "errors are safe to print"
-        );
+        for character in [
+            '\u{1b}',
+            '\u{7f}',
+            '\u{ad}',
+            '\u{200b}',
+            '\u{200d}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{3164}',
+            '\u{feff}',
+            '\u{e0041}',
+        ] {
+            let fault = fault(&format!("se{character}arch"));
+            assert!(matches!(fault, ToolNameError::Invisible { .. }));
+            let message = fault.to_string();
+            assert!(!message.contains(character), "errors are safe to print");
+            let code = format!("se<U+{:04X}>arch", u32::from(character));
+            assert!(message.contains(&code), "{message}");
+        }
     }
 }

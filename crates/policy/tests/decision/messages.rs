@@ -172,14 +172,23 @@ fn the_reasons_tell_the_way_to_the_decision() {
     );
 
     let mut scenario = Scenario::on(ToolVariant::Write);
-    scenario.annotations = Some(Annotations::from_value(json!({"destructiveHint": "no"})));
+    scenario.annotations = Some(Annotations::from_value(json!({"readOnlyHint": "no"})));
     assert_eq!(
         reasons(&scenario),
         [
             "the agent declared write, which matches call_tool_write",
-            "the server's destructiveHint has a value of the wrong type and was ignored",
+            "the server's readOnlyHint has a value of the wrong type and was ignored",
             "the tool is not annotated by server",
             "unannotated tools are trusted on every lane",
+        ]
+    );
+
+    scenario.annotations = Some(Annotations::from_value(json!({"destructiveHint": "no"})));
+    assert_eq!(
+        reasons(&scenario)[1..3],
+        [
+            "the server's destructiveHint has a value of the wrong type and counts as true",
+            "the tool is marked destructive by server",
         ]
     );
 

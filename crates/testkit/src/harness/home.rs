@@ -1,6 +1,8 @@
 //! A person's home: a temporary directory, a config in it, and the binary run from there.
 
 use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -69,7 +71,11 @@ impl Home {
     /// Replaces the config as editors do: a new file that takes the place of the old.
     pub fn write_config_text(&self, text: &str) {
         let file = self.config_file();
-        std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(file.parent().expect("a folder"))
+            .expect("a folder");
         let new = file.with_extension("new");
         std::fs::write(&new, text).expect("the config can be written");
         std::fs::rename(new, file).expect("the config can be replaced");

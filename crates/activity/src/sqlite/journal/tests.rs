@@ -201,3 +201,33 @@ fn what_an_earlier_segment_left_in_its_place_is_not_read() {
     journal.give_back();
     assert!(files.journal_is_empty());
 }
+
+#[test]
+fn what_cannot_be_written_does_not_pile_up_and_the_rest_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Files::prepare(&folder.path().join("data")).unwrap();
+    let mut journal = Journal::open(&files).unwrap();
+    let [path, _] = files.journal();
+    // A file that is open for reading only fails as a full disk does.
+    let writable = std::mem::replace(&mut journal.active.file, File::open(path).unwrap());
+    let mut largest = 0;
+    for number in 0..100 {
+        journal.note(&start(2 * number + 1));
+        journal.turn();
+        // This one comes while the other is being stored.
+        journal.note(&start(2 * number + 2));
+        journal.write().unwrap_err();
+        largest = largest.max(journal.buffer.len());
+        journal.clear_stored();
+    }
+    assert!(largest < 1_000, "{largest}");
+    journal.active.file = writable;
+    journal.note(&start(201));
+    journal.write().unwrap();
+    let left: Vec<u64> = left_behind(&files)
+        .unwrap()
+        .iter()
+        .map(|entry| entry.id().order())
+        .collect();
+    assert_eq!(left, [200, 201]);
+}

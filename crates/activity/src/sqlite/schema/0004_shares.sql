@@ -12,3 +12,6 @@ ALTER TABLE progress ADD COLUMN doubted_ms INTEGER NOT NULL DEFAULT 0;
 
 -- CRC-32 of all terms of a block; a block without one is written again.
 ALTER TABLE blocks ADD COLUMN checksum INTEGER;
+
+-- Hours with so many names that their sums are kept without any.
+CREATE TABLE folded_hours (hour INTEGER PRIMARY KEY) STRICT;

@@ -83,7 +83,8 @@ fn why(metadata: &Value) -> Option<String> {
         (Provenance::Override, Some(tier)) => EffectiveTier::Override(tier),
         (Provenance::Declared, Some(tier)) => EffectiveTier::Declared(tier),
         (Provenance::Audited, Some(tier)) => EffectiveTier::Audited(tier),
-        (_, _) => EffectiveTier::Unannotated,
+        (Provenance::Pinned, Some(tier)) => EffectiveTier::Pinned(tier),
+        (Provenance::Unannotated, _) | (_, None) => EffectiveTier::Unannotated,
     };
     Some(format!("the tool is {effective}"))
 }

@@ -30,6 +30,17 @@ pub(super) async fn run(api: &Api, head: Option<&str>, printer: &Printer) -> Out
             "{removed} older records were removed by retention\n"
         ));
     }
+    if let Some(gaps) = found["gaps"].as_u64().filter(|gaps| *gaps > 0) {
+        let (records, stand) = if gaps == 1 {
+            ("record", "stands")
+        } else {
+            ("records", "stand")
+        };
+        printer.text(&format!(
+            "{gaps} {records} {stand} for calls that could not be recorded; `mcpproxy activity list \
+             --type system --status error` shows when\n"
+        ));
+    }
     if let Some(place) = place_of_noted(&found["noted_head"]) {
         printer.text(&format!("{place}\n"));
     }
@@ -78,6 +89,14 @@ fn failure(found: &Value) -> Option<Failure> {
                 .why(why)
                 .advice(advice),
         );
+    }
+    if found["index_agrees"] == false {
+        let what = "the index of the activity log does not agree with its records";
+        let why = "every record holds, but lists with a filter, exports and simulations miss some \
+                   or show others";
+        let advice = "start `mcpproxy serve` again, which rebuilds the index, and find out who \
+                      could write to the file";
+        return Some(Failure::new(Exit::Failed, what).why(why).advice(advice));
     }
     if found["sums_agree"] == false {
         let what = "the sums of the activity log do not agree with its records";

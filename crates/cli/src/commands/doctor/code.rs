@@ -37,6 +37,7 @@ codes! {
     PortUnreachable = "PORT_UNREACHABLE",
     StoreUnreadable = "STORE_UNREADABLE",
     StoreTampered = "STORE_TAMPERED",
+    StoreNotWritable = "STORE_NOT_WRITABLE",
     PinsUnreadable = "PINS_UNREADABLE",
     ClockWrong = "CLOCK_WRONG",
     ClockBehind = "CLOCK_BEHIND",

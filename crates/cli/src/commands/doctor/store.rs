@@ -13,6 +13,7 @@ use super::check::{Area, Report, move_away, quoted};
 use super::code::Code;
 use crate::api::{Api, log_failure};
 use crate::commands::parse;
+use crate::commands::status::log_problem;
 use crate::exit::Failure;
 
 /// A large log takes its time, but a daemon that has lost its log takes for ever.
@@ -48,12 +49,20 @@ pub(super) async fn check(api: &Api, restart: &str, report: &mut Report) -> Opti
     };
     match found {
         Ok(found) if found["valid"] == true => {
-            let detail = format!("{} records hold", found["records"]);
+            let mut detail = format!("{} records hold", found["records"]);
+            if let Some(gaps) = found["gaps"].as_u64().filter(|gaps| *gaps > 0) {
+                detail.push_str(&format!(
+                    ", {gaps} of them for what was not recorded: mcpproxy activity list --type system --status error"
+                ));
+            }
             report.fine(Area::Store, None, detail);
         }
         Ok(found) => {
             let cause = match found["broken"]["id"].as_str() {
                 Some(id) => format!("the chain of records breaks at {id}"),
+                None if found["broken"].is_null() => {
+                    "what lists and sums are made from does not agree with the records".to_owned()
+                }
                 None => "the chain of records breaks".to_owned(),
             };
             let fix = "mcpproxy activity verify";
@@ -63,6 +72,12 @@ pub(super) async fn check(api: &Api, restart: &str, report: &mut Report) -> Opti
             report.problem(Area::Store, Code::StoreUnreadable, None, cause, restart);
             return None;
         }
+    }
+    if let Ok(status) = api.get("/status").await
+        && let Ok(status) = parse(&status)
+        && let Some(cause) = log_problem(&status["activity"])
+    {
+        report.problem(Area::Store, Code::StoreNotWritable, None, cause, "df -h");
     }
     let newest = parse(&api.get("/activity?limit=1").await.ok()?).ok()?;
     newest["activities"][0]["timestamp"].as_str()?.parse().ok()

@@ -155,8 +155,8 @@ fn check_connected(change: &Change, name: &str) -> Result<Option<String>, Failur
 }
 
 fn check_stopped(change: &Change, name: &str) -> Result<(), Failure> {
-    let stopping = |server: &&Server| server.state == "stopping";
-    if change.server.as_ref().filter(stopping).is_none() {
+    let server = change.server.as_ref();
+    if server.is_none_or(|server| server.state != "stopping") {
         return Ok(());
     }
     let seconds = PATIENCE.as_secs();

@@ -1,9 +1,10 @@
-//! Lists of several upstreams as one: every page of every upstream, in the order of their names.
+//! Lists of several upstreams as one: every page of every upstream, in the order of the config.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use mcp::client::ListingOverrun;
 use mcp::server::RequestContext;
 use mcp::{ErrorObject, RawValue, codes};
 use policy::ServerName;
@@ -14,49 +15,58 @@ use upstream::{OnBehalf, Upstream};
 
 use crate::door::passage::forward;
 
-/// A guard against a server that never stops.
-const MOST_PAGES: usize = 1_000;
-
 /// An element of a list, and whose it is.
 pub(super) struct Item {
     pub server: ServerName,
     pub raw: Box<RawValue>,
 }
 
-/// All elements of all upstreams. One that does not answer costs the others nothing.
-pub(super) async fn gather(
-    upstreams: &[Arc<Upstream>],
-    method: &str,
-    member: &str,
-    client: &OnBehalf,
-    context: &RequestContext,
-) -> Vec<Item> {
-    let listing = upstreams.iter().map(|upstream| async move {
-        let listed = list(upstream, method, member, client, context).await;
-        let elements = listed.unwrap_or_else(|error| {
-            // A server that offers none of these is not broken.
-            if error.code != codes::METHOD_NOT_FOUND {
-                tracing::warn!(server = %upstream.name(), method, %error, "a list is left out");
-            }
-            Vec::new()
-        });
-        let server = upstream.name();
-        let items = elements.into_iter().map(|raw| Item {
-            server: server.clone(),
-            raw,
-        });
-        items.collect::<Vec<_>>()
-    });
-    join_all(listing).await.into_iter().flatten().collect()
+/// What several upstreams announce.
+#[derive(Default)]
+pub(super) struct Listing {
+    pub items: Vec<Item>,
+    /// The upstreams that gave their whole list, be it empty.
+    pub answered: HashSet<ServerName>,
 }
 
-async fn list(
-    upstream: &Upstream,
-    method: &str,
-    member: &str,
-    client: &OnBehalf,
-    context: &RequestContext,
-) -> Result<Vec<Box<RawValue>>, ErrorObject> {
+/// What is listed, and for whom.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub method: &'a str,
+    pub member: &'a str,
+    pub client: &'a OnBehalf,
+    pub context: &'a RequestContext,
+}
+
+/// All elements of all upstreams. One that does not answer costs the others nothing.
+pub(super) async fn gather(upstreams: &[Arc<Upstream>], wanted: Wanted<'_>) -> Listing {
+    let listing = upstreams.iter().map(|upstream| async move {
+        let listed = list(upstream, wanted).await;
+        (upstream.name(), listed)
+    });
+    let mut gathered = Listing::default();
+    for (server, listed) in join_all(listing).await {
+        match listed {
+            Ok(elements) => {
+                gathered.answered.insert(server.clone());
+                gathered.items.extend(elements.into_iter().map(|raw| Item {
+                    server: server.clone(),
+                    raw,
+                }));
+            }
+            // A server that offers none of these is not broken.
+            Err(error) if error.code == codes::METHOD_NOT_FOUND => {
+                gathered.answered.insert(server.clone());
+            }
+            Err(error) => {
+                tracing::warn!(%server, method = wanted.method, %error, "a list is left out");
+            }
+        }
+    }
+    gathered
+}
+
+async fn list(upstream: &Upstream, wanted: Wanted<'_>) -> Result<Vec<Box<RawValue>>, ErrorObject> {
     #[derive(Deserialize)]
     struct Cursor {
         #[serde(rename = "nextCursor")]
@@ -64,24 +74,31 @@ async fn list(
     }
 
     let unreadable = |error: serde_json::Error| ErrorObject::internal(error.to_string());
+    let overrun = |error: ListingOverrun| ErrorObject::internal(error.to_string());
     let mut elements: Vec<Box<RawValue>> = Vec::new();
-    let mut seen = HashSet::new();
+    let mut listing = upstream.listing();
     let mut params = None;
-    for _ in 0..MOST_PAGES {
-        let page = forward(upstream, method, params.take(), client, context).await?;
+    let Wanted { method, client, .. } = wanted;
+    loop {
+        let left = listing.time_left().map_err(overrun)?;
+        let asking = forward(upstream, method, params.take(), client, wanted.context);
+        let page = tokio::time::timeout(left, asking)
+            .await
+            .unwrap_or_else(|_| Err(overrun(listing.late())))?;
         let members = mcp::Members::parse(&page).map_err(unreadable)?;
-        let Some(listed) = members.get(member) else {
-            break;
+        let Some(listed) = members.get(wanted.member) else {
+            return Ok(elements);
         };
         let listed: Vec<Box<RawValue>> = serde_json::from_str(listed.get()).map_err(unreadable)?;
+        let new = listed.len();
         elements.extend(listed);
         let Cursor { next_cursor } = serde_json::from_str(page.get()).map_err(unreadable)?;
-        match next_cursor {
-            Some(next) if seen.insert(next.clone()) => {
+        let bytes = page.get().len();
+        match listing.turn(bytes, new, next_cursor).map_err(overrun)? {
+            Some(next) => {
                 params = Some(to_raw_value(&json!({ "cursor": next })).map_err(unreadable)?);
             }
-            _ => break,
+            None => return Ok(elements),
         }
     }
-    Ok(elements)
 }

@@ -16,9 +16,9 @@ use mcp::{ErrorObject, Members, Notification, RawValue, Request, codes};
 use policy::ServerName;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use upstream::{State, Upstream};
+use upstream::Upstream;
 
-use self::lists::{Item, gather};
+use self::lists::{Listing, Wanted, gather};
 use self::names::{renamed, resolve, with_name};
 use self::owners::Owners;
 use super::clients::Clients;
@@ -93,12 +93,17 @@ impl DirectDoor {
         }
     }
 
-    /// Those upstreams that can be asked now.
+    /// Those upstreams that can be asked now, in the order of the config.
     async fn ready(&self) -> Vec<Arc<Upstream>> {
         let deadline = Instant::now() + CONNECTING_PATIENCE;
-        let upstreams = self.engine.upstreams();
+        let mut upstreams = self.engine.upstreams();
+        let configured = self.configured();
+        upstreams.sort_by_key(|upstream| {
+            let is_same = |name: &ServerName| name == upstream.name();
+            configured.iter().position(is_same)
+        });
         join_all(upstreams.iter().map(|upstream| upstream.settled(deadline))).await;
-        let is_ready = |upstream: &Arc<Upstream>| matches!(upstream.status().state, State::Ready);
+        let is_ready = |upstream: &Arc<Upstream>| upstream.status().state.is_connected();
         upstreams.into_iter().filter(is_ready).collect()
     }
 
@@ -135,8 +140,9 @@ impl DirectDoor {
     }
 
     async fn prompts(&self, context: &RequestContext) -> Answer {
-        let items = self.list("prompts/list", "prompts", context).await;
-        let prompts: Vec<_> = items
+        let listing = self.list("prompts/list", "prompts", context).await;
+        let prompts: Vec<_> = listing
+            .items
             .iter()
             .filter_map(|item| renamed(&item.server, &item.raw))
             .collect();
@@ -153,26 +159,41 @@ impl DirectDoor {
     }
 
     async fn resources(&self, context: &RequestContext) -> Answer {
-        let items = self.list("resources/list", "resources", context).await;
-        raw(&json!({ "resources": self.owners.learn_resources(items) }))
+        let listing = self.list("resources/list", "resources", context).await;
+        let resources = self.owners.learn_resources(listing, &self.configured());
+        raw(&json!({ "resources": resources }))
     }
 
     async fn templates(&self, context: &RequestContext) -> Answer {
-        let items = self
+        let listing = self
             .list("resources/templates/list", "resourceTemplates", context)
             .await;
-        raw(&json!({ "resourceTemplates": self.owners.learn_templates(items) }))
+        let templates = self.owners.learn_templates(listing, &self.configured());
+        raw(&json!({ "resourceTemplates": templates }))
     }
 
     async fn skills(&self, context: &RequestContext) -> Answer {
-        let items = self.list("skills/list", "skills", context).await;
-        raw(&json!({ "skills": self.owners.learn_skills(items) }))
+        let listing = self.list("skills/list", "skills", context).await;
+        let skills = self.owners.learn_skills(listing, &self.configured());
+        raw(&json!({ "skills": skills }))
     }
 
-    async fn list(&self, method: &str, member: &str, context: &RequestContext) -> Vec<Item> {
+    async fn list(&self, method: &str, member: &str, context: &RequestContext) -> Listing {
         let upstreams = self.ready().await;
-        let client = self.clients.on_behalf(context);
-        gather(&upstreams, method, member, &client, context).await
+        let wanted = Wanted {
+            method,
+            member,
+            client: &self.clients.on_behalf(context),
+            context,
+        };
+        gather(&upstreams, wanted).await
+    }
+
+    /// All servers in the order of the config, which says who comes first.
+    fn configured(&self) -> Vec<ServerName> {
+        let config = self.engine.config();
+        let servers = config.mcp_servers.iter();
+        servers.map(|server| server.name.clone()).collect()
     }
 
     /// The upstream that announced a resource; everybody is asked again for one that nobody did.
