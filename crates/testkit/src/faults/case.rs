@@ -144,7 +144,8 @@ thread_local! {
     static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-fn text_of(payload: &(dyn Any + Send)) -> &str {
+/// The message of a panic.
+pub(super) fn text_of(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or(payload.downcast_ref::<&str>().copied());
     text.unwrap_or("?")

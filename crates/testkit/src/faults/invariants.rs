@@ -33,7 +33,7 @@ impl Proxy {
             let log = self.daemon.log();
             panic!("the daemon does not answer; it last said: {}", tail(&log));
         }
-        let during = self.others_meanwhile(&mut broken);
+        let during = self.others_meanwhile(&mut broken).await;
         self.others_now(&mut broken).await;
         self.settled("no call is left pending", &mut broken, async |proxy| {
             let open = proxy.daemon.api("/activity?status=pending&limit=5").await;
@@ -89,16 +89,17 @@ impl Proxy {
     }
 
     /// How the healthy upstream did while the case ran.
-    fn others_meanwhile(&mut self, broken: &mut Vec<String>) -> String {
+    async fn others_meanwhile(&mut self, broken: &mut Vec<String>) -> String {
         let baseline = p99(&self.baseline);
         let Some(probe) = self.probe.take() else {
             return format!("others p99 {baseline:.1} ms before");
         };
-        if probe.failed() {
-            broken.push("a call to another upstream failed meanwhile".to_owned());
+        let during = p99(&probe.latencies.lock().expect("the latencies"));
+        if let Some(why) = probe.end().await {
+            broken.push(format!(
+                "a call to another upstream failed meanwhile: {why}"
+            ));
         }
-        let latencies = probe.latencies.lock().expect("the latencies");
-        let during = p99(&latencies);
         if during > QUICK_MS {
             broken.push(format!(
                 "calls to another upstream took {during:.0} ms meanwhile"

@@ -102,10 +102,8 @@ async fn log_injection() -> Report {
     let _ = proxy
         .call(Lane::Read, &format!("{bad}:{bad}"), json!({bad: bad}))
         .await;
-    let _ = proxy
-        .agent
-        .request(&bad.escape_default().to_string(), "{}")
-        .await;
+    let request = json!({"jsonrpc": "2.0", "id": 9, "method": bad, "params": {bad: bad}});
+    let _ = proxy.agent.post(&request.to_string()).await;
     let (_, _) = proxy
         .rest("POST", "/servers", Some(json!({"name": bad, "url": bad})))
         .await;

@@ -218,9 +218,11 @@ impl Probe {
         Self { latencies, task }
     }
 
-    /// Whether a call failed.
-    pub(super) fn failed(&self) -> bool {
-        self.task.is_finished()
+    /// Ends it; why a call failed, if one did.
+    pub(super) async fn end(mut self) -> Option<String> {
+        self.task.abort();
+        let panic = (&mut self.task).await.err()?.try_into_panic().ok()?;
+        Some(super::case::text_of(panic.as_ref()).to_owned())
     }
 }
 

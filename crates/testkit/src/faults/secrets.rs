@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::case::{Case, Report, case};
 use super::proxy::{Lane, Proxy};
@@ -236,11 +236,15 @@ async fn shapes() -> Report {
 
 async fn configured() -> Report {
     let secret = |number: usize| body("x", number, 24);
-    let [env, header, in_url, by_reference, password, member] =
-        [70, 71, 72, 73, 74, 75].map(secret);
+    let [in_url, header, by_reference, password, member] = [70, 71, 72, 73, 74].map(secret);
+    let env = format!("{}/+=", secret(75));
     let database = format!("postgres://app:{password}@db/x");
     let json_value = json!({"client_secret": member}).to_string();
-    let encoded = [base64(&env), hex(&env), env.replace('X', "%58")];
+    let percent = env
+        .replace('/', "%2F")
+        .replace('+', "%2B")
+        .replace('=', "%3D");
+    let encoded = [base64(&env), hex(&env), percent];
     let mut setup = Setup::new();
     setup.environment("CANARY", &by_reference);
     let environment =
@@ -250,55 +254,52 @@ async fn configured() -> Report {
         &Script::new([Tool::read_only("look")]),
         json!({ "env": environment }),
     );
+    let nobody = "127.0.0.1:9/mcp";
     setup.server(
         "header",
-        json!({"url": "http://127.0.0.1:9/mcp", "headers": {"X-Key": header}}),
+        json!({"url": format!("http://{nobody}"), "headers": {"X-Key": header}}),
     );
     setup.server(
         "address",
-        json!({"url": format!("http://127.0.0.1:9/{in_url}/mcp?token={in_url}")}),
+        json!({"url": format!("http://u:{in_url}@{nobody}?token={in_url}")}),
     );
     setup.server(
         "reference",
-        json!({"url": "http://127.0.0.1:9/mcp?token=${env:CANARY}"}),
+        json!({"url": format!("http://{nobody}?token=${{env:CANARY}}")}),
     );
     // Another server tells them all, on stderr, in results and in errors.
     let mut told = vec![env, header, in_url, by_reference, password, member];
-    let mut script = Script::new([Tool::read_only("look"), Tool::read_only("key")]);
-    script.start.stderr = told
+    let mut script = Script::new([Tool::read_only("look")]);
+    let lines = told
         .iter()
         .chain(&encoded)
-        .map(|text| format!("my secret is {text}"))
-        .collect();
+        .map(|text| format!("my secret is {text}"));
+    script.start.stderr = lines.collect();
     let message = told.join(" and ");
-    script
-        .tools
-        .push(Tool::read_only("fails").outcome(Outcome::Error {
-            code: -32000,
-            message,
-        }));
+    let fails = Outcome::Error {
+        code: -32000,
+        message,
+    };
+    script.tools.push(Tool::read_only("fails").outcome(fails));
     setup.stdio("teller", &script, json!({}));
     let mut proxy = setup.start().await;
     proxy.ready("teller").await;
-    let key = proxy.daemon.key();
-    for text in told.iter().chain(&encoded).chain([&key]) {
+    told.push(proxy.daemon.key());
+    told.extend(encoded);
+    for text in &told {
         proxy
             .call(Lane::Read, "teller:look", json!({"text": text}))
             .await
             .ok();
     }
     let _ = proxy.read("teller:fails").await;
-    proxy
-        .until("servers failed", 20, async || {
-            let states: [Value; 2] = [
-                proxy.server("address").await,
-                proxy.server("reference").await,
-            ];
-            states.iter().all(|server| !server["last_error"].is_null())
-        })
-        .await;
-    told.push(key);
-    told.extend(encoded);
+    for name in ["address", "reference"] {
+        proxy
+            .until("the server failed", 20, async || {
+                !proxy.server(name).await["last_error"].is_null()
+            })
+            .await;
+    }
     let cores: Vec<_> = told.into_iter().map(|text| (text.clone(), text)).collect();
     assert_nowhere(&proxy, &cores).await;
     proxy.note(format!("{} secrets nowhere", cores.len()));

@@ -28,7 +28,11 @@ pub(super) fn of(rows: &[Row]) -> String {
 pub(super) fn progress(row: &Row) -> String {
     let verdict = if row.failed() { "FAIL" } else { "ok" };
     let took = row.took.as_secs_f64();
-    format!("{verdict:<5}{:<5}{took:>6.1} s  {}", row.id, row.tried)
+    let line = format!("{verdict:<5}{:<5}{took:>6.1} s  {}", row.id, row.tried);
+    match &row.outcome {
+        Ok(_) => line,
+        Err(reason) => format!("{line}\n           {}", shortened(reason)),
+    }
 }
 
 fn counts(rows: &[Row]) -> String {
