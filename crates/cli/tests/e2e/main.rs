@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod agent_limits;
+#[cfg(test)]
 mod audit;
 #[cfg(test)]
 mod audit_findings;
@@ -12,6 +13,7 @@ mod audit_reports;
 mod bad_input;
 #[cfg(test)]
 mod canary;
+#[cfg(test)]
 mod canary_shapes;
 #[cfg(test)]
 mod cli_call;

@@ -1,5 +1,10 @@
 //! Upstreams that are a few lines of shell, in a fleet of their own.
 
+#![expect(
+    clippy::large_types_passed_by_value,
+    reason = "tests write the limits in place"
+)]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -115,7 +120,7 @@ impl Setup {
             eras: EraMemory::default(),
             redactor: redact::SharedRedactor::default(),
         };
-        let fleet = Arc::new(Fleet::new(surroundings, limits));
+        let fleet = Arc::new(Fleet::new(surroundings, &limits));
         fleet.apply(&[server]).await;
         Self { fleet, folder }
     }
