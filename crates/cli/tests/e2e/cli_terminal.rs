@@ -196,7 +196,7 @@ async fn ids_are_whole_and_rows_are_lines_however_narrow_the_terminal() {
         .iter()
         .map(|record| record["id"].as_str().unwrap())
         .collect();
-    for columns in [40, 80, 120, 200] {
+    for columns in [40, 80, 130, 200] {
         let list = ["activity", "list", "--quiet"];
         let (shown, code) = on_terminal_of(columns, &home, &list, &[], "").await;
         assert_eq!(code, 0, "{shown}");
@@ -209,7 +209,7 @@ async fn ids_are_whole_and_rows_are_lines_however_narrow_the_terminal() {
         for line in &lines {
             assert!(line.chars().count() <= usize::from(columns), "{line:?}");
         }
-        assert_eq!(lines[0].contains("DURATION"), columns >= 120, "{shown}");
+        assert_eq!(lines[0].contains("DURATION"), columns >= 130, "{shown}");
         assert!(lines[0].contains("TOOL"), "{shown}");
     }
 }

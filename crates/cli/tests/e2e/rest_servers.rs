@@ -147,7 +147,9 @@ async fn a_server_is_switched_restarted_and_removed() {
     let (_, tools) = rest(daemon, "GET", "/servers/up/tools", None).await;
     assert_eq!(tools["data"]["tools"][0]["name"], "up:look", "{tools}");
     let (status, answer) = rest(daemon, "DELETE", "/servers/up", None).await;
-    assert_eq!((status, &answer["data"]["name"]), (202, &json!("up")));
+    // 200 if its process has ended already.
+    assert!([200, 202].contains(&status), "{status}");
+    assert_eq!(answer["data"]["name"], "up");
     testkit::wait_until("it is gone", testkit::DEADLINE, async || {
         rest(daemon, "GET", "/servers/up", None).await.0 == 404
     })

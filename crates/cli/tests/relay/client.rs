@@ -66,6 +66,14 @@ impl Place {
         (self.daemon.killed().await, PlaceLeft { record, config })
     }
 
+    /// Waits for a daemon that was told to stop.
+    pub(crate) async fn ended(self) -> (Home, PlaceLeft) {
+        let (record, config) = (self.record, self.config);
+        let (home, status) = self.daemon.ended().await;
+        assert!(status.success(), "{status}");
+        (home, PlaceLeft { record, config })
+    }
+
     pub(crate) async fn stopped(self) -> (Home, PlaceLeft) {
         let (record, config) = (self.record, self.config);
         let (home, status) = self.daemon.stop().await;

@@ -104,7 +104,7 @@ async fn calls_under_way_when_the_daemon_stops_are_answered_once() {
         let answer = client.answer(id).await;
         let is_failure = answer.get("error").is_some() || answer["result"]["isError"] == true;
         assert!(is_failure, "{answer}");
-        let (home, left) = place.stopped().await;
+        let (home, left) = place.ended().await;
         let place = Place::again(home, left).await;
         client.call_ok("look").await;
         assert_eq!(calls_of(&place.record, "hang"), 1);

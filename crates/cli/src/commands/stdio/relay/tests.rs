@@ -271,7 +271,7 @@ async fn every_byte_of_a_payload_survives() {
     let mut client = Client::start(socket);
     client.greet().await;
     let params =
-        r#"{"name":"echo", "x": [1.0,1e2,12345678901234567890], "arguments":{ "é":"\u00e9"}}"#;
+        r#"{"name":"echo","x":[1.0, 1e2,12345678901234567890],"arguments":{ "é":"\u00e9"}}"#;
     client
         .write(&format!(
             r#"{{"jsonrpc":"2.0","method":"tools/call","extra":1,"params":{params},"id":1.0}}"#
