@@ -204,15 +204,12 @@ fn percent_decoded(text: &str) -> Option<String> {
             .get(..2)
             .and_then(|digits| str::from_utf8(digits).ok());
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        rest = match (first, byte) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                &after[2..]
-            }
-            _ => {
-                bytes.push(*first);
-                after
-            }
+        rest = if let (b'%', Some(byte)) = (first, byte) {
+            bytes.push(byte);
+            &after[2..]
+        } else {
+            bytes.push(*first);
+            after
         };
     }
     String::from_utf8(bytes).ok()

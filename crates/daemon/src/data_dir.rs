@@ -67,12 +67,9 @@ impl DataDirError {
                 path.display()
             ),
             Self::Unusable { .. } => "choose another directory with --data-dir".to_owned(),
-            Self::Locked { pid, .. } => format!(
-                "stop the other daemon{}, or choose another directory with --data-dir",
-                pid.as_ref()
-                    .map(|pid| format!(" (`kill {pid}`)"))
-                    .unwrap_or_default()
-            ),
+            Self::Locked { .. } => {
+                "stop the other daemon, or choose another directory with --data-dir".to_owned()
+            }
         }
     }
 }

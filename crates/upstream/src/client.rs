@@ -4,16 +4,26 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use mcp::{ErrorObject, LogLevel, Notification, RawValue, Request};
+use mcp::{ErrorObject, LogLevel, Notification, RawValue, Request, codes};
 use policy::ServerName;
 
 /// Reaches one client, on the stream of one of its requests or outside any.
 pub trait ClientLine: fmt::Debug + Send + Sync + 'static {
     /// Has the client answer a question of the upstream. Dropping the future takes it back.
-    fn ask(&self, request: Request) -> BoxFuture<'_, Result<Box<RawValue>, ErrorObject>>;
+    fn ask(&self, request: Request) -> BoxFuture<'_, Result<Box<RawValue>, AskError>>;
 
     /// Called between two messages of the upstream, so it must not block.
     fn tell(&self, notification: &Notification);
+}
+
+/// Why a client did not answer a question.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The question never reached the client: the call on whose stream it was to go is over.
+    #[error("the client can no longer be reached here")]
+    Unreachable,
+    #[error("the client refused: {0}")]
+    Refused(#[source] ErrorObject),
 }
 
 /// Hears what an upstream says to nobody in particular: that a list or a resource has changed, and
@@ -36,6 +46,15 @@ pub struct OnBehalf {
     pub line: Arc<dyn ClientLine>,
     /// Reaches the client outside any request, where that is possible.
     pub session_line: Option<Arc<dyn ClientLine>>,
+}
+
+impl From<AskError> for ErrorObject {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Unreachable => Self::new(codes::CONNECTION_CLOSED, error.to_string()),
+            AskError::Refused(error) => error,
+        }
+    }
 }
 
 impl OnBehalf {

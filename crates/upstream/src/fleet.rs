@@ -52,10 +52,10 @@ type LeftOver = Arc<std::sync::Mutex<Vec<Arc<Upstream>>>>;
 // === impl Fleet ===
 
 impl Fleet {
-    pub fn new(surroundings: Surroundings, limits: Limits) -> Self {
+    pub fn new(surroundings: Surroundings, limits: &Limits) -> Self {
         Self {
             surroundings,
-            limits,
+            limits: *limits,
             upstreams: ArcSwap::default(),
             shared: Shared::new(),
             applying: Mutex::new(()),
@@ -129,7 +129,7 @@ impl Fleet {
                     Arc::new(Upstream::start(
                         server.clone(),
                         self.surroundings.clone(),
-                        self.limits,
+                        &self.limits,
                         self.shared.clone(),
                         known_tools,
                     ))
@@ -156,8 +156,13 @@ impl Fleet {
             ..server
         };
         self.learn_secrets(std::slice::from_ref(&server));
-        let upstream =
-            Upstream::start(server, surroundings, self.limits, Shared::new(), Vec::new());
+        let upstream = Upstream::start(
+            server,
+            surroundings,
+            &self.limits,
+            Shared::new(),
+            Vec::new(),
+        );
         let status = upstream.settled(deadline).await;
         upstream.stop().await;
         status

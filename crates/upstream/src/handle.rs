@@ -171,7 +171,7 @@ impl Upstream {
     pub(crate) fn start(
         server: ServerConfig,
         surroundings: Surroundings,
-        limits: config::Limits,
+        limits: &config::Limits,
         shared: Shared,
         known_tools: Vec<Arc<ToolDefinition>>,
     ) -> Self {
@@ -195,10 +195,10 @@ impl Upstream {
             server: server.clone(),
             surroundings,
             log: log.clone(),
-            limits,
+            limits: *limits,
             endings: Endings::new(),
-            starts: Starts::new(&limits),
-            failed_starts: Starts::new(&limits),
+            starts: Starts::new(limits),
+            failed_starts: Starts::new(limits),
             probe_is_fatal: Arc::default(),
         };
         let surface = Surface {
@@ -235,7 +235,7 @@ impl Upstream {
             orders,
             log,
             server_limits,
-            limits,
+            limits: *limits,
         }
     }
 

@@ -26,7 +26,7 @@ mod stderr;
 mod subscriptions;
 mod switchboard;
 
-pub use client::{Audience, ClientLine, OnBehalf};
+pub use client::{AskError, Audience, ClientLine, OnBehalf};
 pub use connect::Surroundings;
 pub use era::EraMemory;
 pub use failure::Failure;

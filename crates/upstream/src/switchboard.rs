@@ -11,7 +11,7 @@ use mcp::{ErrorObject, Notification, RawValue, Request};
 use policy::ServerName;
 use tokio::sync::{Notify, watch};
 
-use crate::client::{ClientLine, OnBehalf};
+use crate::client::{AskError, ClientLine, OnBehalf};
 use crate::fleet::SharedAudience;
 
 /// What the connections of one upstream have in common.
@@ -127,6 +127,16 @@ impl Switchboard {
         }
     }
 
+    /// The calls that a question may belong to, the likeliest first; all are of one client. The
+    /// one it belongs to is among them, for it is not over before the question is answered.
+    fn candidates(&self, origin: Origin) -> Vec<Arc<UnderWay>> {
+        if matches!(origin, Origin::Connection) && self.private {
+            return self.calls().under_way.iter().rev().cloned().collect();
+        }
+        let call = self.call_of(origin).or_else(|| self.only_silent_call());
+        call.into_iter().collect()
+    }
+
     /// The only call there is, on a connection that is shared, of a client that can be asked
     /// nothing. It does not reach anybody, but its door knows best how to say no.
     fn only_silent_call(&self) -> Option<Arc<UnderWay>> {
@@ -157,6 +167,19 @@ impl Switchboard {
     }
 }
 
+/// Asks on the stream of one call after the other until the client is reached: a call that the
+/// question does not belong to may be answered, and its stream closed, at any moment.
+async fn ask_any(calls: &[Arc<UnderWay>], request: Request) -> Result<Box<RawValue>, AskError> {
+    for call in calls {
+        let _open = OpenQuestion::new(&call.open_questions);
+        match call.line.ask(request.clone()).await {
+            Err(AskError::Unreachable) => {}
+            answer => return answer,
+        }
+    }
+    Err(AskError::Unreachable)
+}
+
 impl Events for Switchboard {
     fn notification(&self, notification: Notification, origin: Origin) {
         match notification.method.as_str() {
@@ -176,17 +199,16 @@ impl Events for Switchboard {
         request: Request,
         origin: Origin,
     ) -> Result<Box<RawValue>, ErrorObject> {
-        let call = self.call_of(origin);
-        if let Some(call) = call.or_else(|| self.only_silent_call()) {
-            let _open = OpenQuestion::new(&call.open_questions);
-            return call.line.ask(request).await;
+        let candidates = self.candidates(origin);
+        if !candidates.is_empty() {
+            return Ok(ask_any(&candidates, request).await?);
         }
         let line = match origin {
             Origin::Connection => self.calls().session_line.clone(),
             Origin::Call(_) => None,
         };
         match line {
-            Some(line) => line.ask(request).await,
+            Some(line) => Ok(line.ask(request).await?),
             None => Err(ErrorObject::method_not_found(&request.method)),
         }
     }
@@ -251,12 +273,9 @@ mod tests {
     struct Numbered(usize);
 
     impl ClientLine for Numbered {
-        fn ask(&self, _: Request) -> BoxFuture<'_, Result<Box<RawValue>, ErrorObject>> {
-            let number = self.0.to_string();
-            Box::pin(async move {
-                RawValue::from_string(number)
-                    .map_err(|error| ErrorObject::internal(error.to_string()))
-            })
+        fn ask(&self, _: Request) -> BoxFuture<'_, Result<Box<RawValue>, AskError>> {
+            let number = RawValue::from_string(self.0.to_string()).unwrap();
+            Box::pin(async move { Ok(number) })
         }
 
         fn tell(&self, _: &Notification) {}
@@ -333,6 +352,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The stream of a call that has just been answered.
+    #[derive(Debug)]
+    struct Closed;
+
+    impl ClientLine for Closed {
+        fn ask(&self, _: Request) -> BoxFuture<'_, Result<Box<RawValue>, AskError>> {
+            Box::pin(async { Err(AskError::Unreachable) })
+        }
+
+        fn tell(&self, _: &Notification) {}
+    }
+
+    #[test]
+    fn a_question_that_misses_an_answered_call_goes_to_another_of_the_client() {
+        let switchboard = Switchboard::private(surface());
+        let asking = switchboard.register(&client(1));
+        let answered = OnBehalf {
+            line: Arc::new(Closed),
+            ..client(1)
+        };
+        let _answered = switchboard.register(&answered);
+        assert_eq!(answers(&switchboard, Origin::Connection), Some(1));
+        drop(asking);
+        assert_eq!(answers(&switchboard, Origin::Connection), None);
     }
 
     #[test]

@@ -239,6 +239,69 @@ async fn skills_of_several_upstreams_are_found_through_one_door() {
     }
 }
 
+/// What two servers announce belongs to the one that stands first in the config, also while that
+/// one is not there.
+#[tokio::test]
+async fn no_server_takes_over_the_resource_of_another() {
+    const URI: &str = "test://static-text";
+    let home = home();
+    let fixture = home.conformance_upstream(Eras::Legacy);
+    let servers = |enabled: bool| {
+        let mut victim = fixture.clone();
+        victim["enabled"] = json!(enabled);
+        json!({"victim": victim, "aaa": fixture})
+    };
+    let daemon = TestDaemon::with_servers(home, servers(true)).await;
+    let session = Session::open(&daemon.url("/mcp/direct")).await;
+    let list = async || {
+        let listed = session
+            .request("resources/list", "{}")
+            .await
+            .result
+            .unwrap();
+        serde_json::from_str::<Value>(&listed).unwrap()["resources"].take()
+    };
+    let read = async || {
+        let params = json!({ "uri": URI }).to_string();
+        session.request("resources/read", &params).await.result
+    };
+    let listed = list().await;
+    let times = |listed: &Value| {
+        let listed = listed.as_array().unwrap().iter();
+        listed.filter(|it| it["uri"] == URI).count()
+    };
+    assert_eq!(times(&listed), 1);
+    assert!(read().await.is_ok());
+    let log = daemon.log();
+    let told = log
+        .lines()
+        .find(|line| line.contains("two servers announce the same resource"));
+    let told = told.unwrap_or_else(|| panic!("{log}"));
+    for words in ["victim", "/mcp/server/aaa"] {
+        assert!(told.contains(words), "{told}");
+    }
+    daemon.reconfigure(json!({"mcpServers": servers(false)}));
+    wait_until("the owner is gone", DEADLINE, async || {
+        read().await.is_err()
+    })
+    .await;
+    assert_eq!(times(&list().await), 0, "nobody else lists it");
+    let refused = read().await.unwrap_err();
+    assert!(
+        refused["message"].as_str().unwrap().contains("victim"),
+        "{refused}"
+    );
+    let other = Session::open(&daemon.url("/mcp/server/aaa")).await;
+    let params = json!({ "uri": URI }).to_string();
+    assert!(
+        other
+            .request("resources/read", &params)
+            .await
+            .result
+            .is_ok()
+    );
+}
+
 #[tokio::test]
 async fn questions_reach_the_client_whose_call_is_under_way_and_no_other() {
     const CALLS: usize = 6;

@@ -2,6 +2,8 @@
 //! it, because linking a dozen of them takes longer than running them.
 
 #[cfg(test)]
+mod agent_limits;
+#[cfg(test)]
 mod audit;
 #[cfg(test)]
 mod audit_findings;
@@ -11,6 +13,8 @@ mod audit_reports;
 mod bad_input;
 #[cfg(test)]
 mod canary;
+#[cfg(test)]
+mod canary_shapes;
 #[cfg(test)]
 mod cli_call;
 #[cfg(test)]

@@ -124,7 +124,7 @@ async fn a_server_is_switched_restarted_and_removed() {
     let daemon = &front.daemon;
     let first = server_in(daemon, "up", "ready").await;
     let (status, _) = rest(daemon, "POST", "/servers/up/restart", None).await;
-    assert_eq!(status, 200);
+    assert_eq!(status, 202);
     testkit::wait_until("it runs anew", testkit::DEADLINE, async || {
         let now = server_in(daemon, "up", "ready").await;
         now["connections"] == 2 && now["pid"] != first["pid"]
@@ -133,22 +133,25 @@ async fn a_server_is_switched_restarted_and_removed() {
     let (status, answer) = rest(daemon, "POST", "/servers/up/disable", None).await;
     assert_eq!(
         (status, &answer["data"]["state"]),
-        (200, &json!("disabled"))
+        (202, &json!("stopping"))
     );
+    server_in(daemon, "up", "disabled").await;
     let (status, answer) = rest(daemon, "POST", "/servers/up/restart", None).await;
     assert_eq!(
         (status, &answer["error"]["code"]),
         (409, &json!("SERVER_DISABLED"))
     );
     let (status, _) = rest(daemon, "POST", "/servers/up/enable", None).await;
-    assert_eq!(status, 200);
+    assert_eq!(status, 202);
     server_in(daemon, "up", "ready").await;
     let (_, tools) = rest(daemon, "GET", "/servers/up/tools", None).await;
     assert_eq!(tools["data"]["tools"][0]["name"], "up:look", "{tools}");
     let (status, answer) = rest(daemon, "DELETE", "/servers/up", None).await;
-    assert_eq!((status, &answer["data"]["name"]), (200, &json!("up")));
-    let (status, _) = rest(daemon, "GET", "/servers/up", None).await;
-    assert_eq!(status, 404);
+    assert_eq!((status, &answer["data"]["name"]), (202, &json!("up")));
+    testkit::wait_until("it is gone", testkit::DEADLINE, async || {
+        rest(daemon, "GET", "/servers/up", None).await.0 == 404
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -116,7 +116,9 @@ async fn a_server_that_cannot_be_connected_is_the_outcome_of_the_command() {
     let output = daemon.home.cli(["upstream", "restart", "up"]).await;
     output.ended_with(1);
     assert!(
-        output.stderr.contains("'up' is not connected"),
+        output
+            .stderr
+            .contains("'up' is restarted, but not connected"),
         "{}",
         output.stderr
     );

@@ -180,15 +180,12 @@ impl Client {
     }
 
     /// Calls a tool that has to answer.
-    #[track_caller]
-    pub(crate) fn call_ok(&mut self, tool: &'static str) -> impl Future<Output = ()> {
-        async move {
-            let id = self.send_call(tool).await;
-            let answer = self.answer(id).await;
-            let result = &answer["result"];
-            assert!(result["content"].is_array(), "{answer}");
-            assert_ne!(result["isError"], true, "{answer}");
-        }
+    pub(crate) async fn call_ok(&mut self, tool: &str) {
+        let id = self.send_call(tool).await;
+        let answer = self.answer(id).await;
+        let result = &answer["result"];
+        assert!(result["content"].is_array(), "{answer}");
+        assert_ne!(result["isError"], true, "{answer}");
     }
 
     pub(crate) fn close_stdin(&mut self) {

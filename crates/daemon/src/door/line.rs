@@ -2,9 +2,9 @@
 
 use futures_util::future::BoxFuture;
 use mcp::server::{Outbound, OutboundError, may_be_asked};
-use mcp::{ErrorObject, LogLevel, Notification, RawValue, Request, RequestId, codes};
+use mcp::{ErrorObject, LogLevel, Notification, RawValue, Request, RequestId};
 use serde::Deserialize;
-use upstream::ClientLine;
+use upstream::{AskError, ClientLine};
 
 /// Reaches one client.
 #[derive(Debug)]
@@ -18,12 +18,12 @@ pub(super) struct DoorLine {
 }
 
 impl ClientLine for DoorLine {
-    fn ask(&self, request: Request) -> BoxFuture<'_, Result<Box<RawValue>, ErrorObject>> {
+    fn ask(&self, request: Request) -> BoxFuture<'_, Result<Box<RawValue>, AskError>> {
         Box::pin(async move {
             let Request { id, method, params } = request;
             let declared = self.declared.as_deref();
             if declared.is_some_and(|it| !may_be_asked(it, &method, params.as_deref())) {
-                return Err(ErrorObject::method_not_found(&method));
+                return Err(AskError::Refused(ErrorObject::method_not_found(&method)));
             }
             let answer = match &id {
                 // The key that a modern upstream gave its question; clients may know it.
@@ -31,10 +31,8 @@ impl ClientLine for DoorLine {
                 RequestId::Number(_) => self.outbound.request(&method, params).await,
             };
             answer.map_err(|error| match error {
-                OutboundError::Refused(error) => error,
-                OutboundError::Gone(gone) => {
-                    ErrorObject::new(codes::CONNECTION_CLOSED, gone.to_string())
-                }
+                OutboundError::Refused(error) => AskError::Refused(error),
+                OutboundError::Gone(_) => AskError::Unreachable,
             })
         })
     }

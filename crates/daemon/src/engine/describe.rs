@@ -74,19 +74,16 @@ impl Engine {
         let mut left = limit;
         for name in names.iter().filter(|name| seen.insert(name.as_str())) {
             let entry = name.parse::<ToolId>().ok().and_then(|id| catalog.get(&id));
-            match entry {
-                Some(entry) => {
-                    let described = self.describe_within(&entry, left, limit);
-                    left = left.saturating_sub(size_of(&described));
-                    result.tools.push(described);
-                }
-                None => {
-                    let name: String = name.chars().take(LONGEST_NAME).collect();
-                    result.not_found.push(NotFound {
-                        did_you_mean: catalog.suggest_tools(&name),
-                        name,
-                    });
-                }
+            if let Some(entry) = entry {
+                let described = self.describe_within(&entry, left, limit);
+                left = left.saturating_sub(size_of(&described));
+                result.tools.push(described);
+            } else {
+                let name: String = name.chars().take(LONGEST_NAME).collect();
+                result.not_found.push(NotFound {
+                    did_you_mean: catalog.suggest_tools(&name),
+                    name,
+                });
             }
         }
         result

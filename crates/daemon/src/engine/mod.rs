@@ -66,7 +66,7 @@ impl Engine {
         let known_tools = pins.known_tools();
         let engine = Arc::new(Self {
             config: ArcSwap::new(Arc::clone(&config)),
-            fleet: Fleet::new(surroundings, config.limits),
+            fleet: Fleet::new(surroundings, &config.limits),
             catalog: CatalogKeeper::new(pins),
             activity,
             recording_changed: Notify::new(),

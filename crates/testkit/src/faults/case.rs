@@ -85,7 +85,7 @@ pub(super) fn shown_by(
 
 impl Case {
     /// The row of a finding that other cases show; they have all run.
-    pub(super) fn from_rows(&self, rows: &[Row]) -> Row {
+    pub(super) fn row_among(&self, rows: &[Row]) -> Row {
         let of_case = |row: &&Row| self.shown_by.contains(&row.id);
         let failed = rows.iter().filter(of_case).filter(|row| row.failed());
         let failed: Vec<&str> = failed.map(|row| row.id).collect();

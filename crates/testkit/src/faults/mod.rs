@@ -71,7 +71,7 @@ impl Arguments {
             let is_fault = case.id.starts_with('R');
             let by_fault = case.shown_by.iter().any(|id| id.starts_with('R'));
             let named = self.only.is_empty() || self.only.iter().any(|id| id == case.id);
-            named && !(self.attacks && (is_fault || by_fault)) && !(self.faults && !is_fault)
+            named && !(self.attacks && (is_fault || by_fault)) && (!self.faults || is_fault)
         };
         let mut ids: Vec<&str> = Vec::new();
         for case in all.iter().filter(|case| asked(case)) {
@@ -101,7 +101,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let (alone, together): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.alone);
     let mut rows = run_all(together, arguments.jobs).await?;
     rows.extend(run_all(alone, 1).await?);
-    let shown: Vec<_> = shown.iter().map(|case| case.from_rows(&rows)).collect();
+    let shown: Vec<_> = shown.iter().map(|case| case.row_among(&rows)).collect();
     rows.extend(shown);
     rows.sort_by_key(|row| order(row.id));
     writeln!(std::io::stdout(), "{}", table::of(&rows))?;

@@ -276,9 +276,9 @@ async fn reconnects() -> Report {
         "no jitter: {spread:?}"
     );
     proxy.note(format!("30 down: {total} attempts in 20 s"));
-    networks
-        .iter()
-        .for_each(|network| network.set(Network::Pass));
+    for network in &networks {
+        network.set(Network::Pass);
+    }
     let began = Instant::now();
     for number in 0..30 {
         let name = format!("down{number}");

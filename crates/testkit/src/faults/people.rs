@@ -186,7 +186,7 @@ async fn files_and_users() -> Report {
         "{:o} {open:?}",
         mode(&folder)
     );
-    let note = other_user_on_the_socket(&folder).await;
+    let note = other_user_on_the_socket(&folder);
     proxy.note(note);
     let home = proxy.stopped().await;
     // What others could read or plant is mended or refused at the next start, never used as it is.
@@ -250,7 +250,7 @@ async fn files_and_users() -> Report {
 
 /// Another user asks the socket, with every mode in the way taken away.
 #[expect(clippy::disallowed_methods, reason = "the program is waited for")]
-async fn other_user_on_the_socket(folder: &Path) -> String {
+fn other_user_on_the_socket(folder: &Path) -> String {
     if !rustix::process::geteuid().is_root() {
         return "socket: not root".to_owned();
     }

@@ -210,8 +210,8 @@ impl Probe {
         let shared = Arc::clone(&latencies);
         let task = tokio::spawn(async move {
             loop {
-                let took = time_call(&session, &tool).await;
-                shared.lock().expect("the latencies").push(took);
+                let milliseconds = time_call(&session, &tool).await;
+                shared.lock().expect("the latencies").push(milliseconds);
                 tokio::time::sleep(PROBE_PAUSE).await;
             }
         });

@@ -56,6 +56,10 @@ impl Setup {
     }
 
     /// Adds an upstream over stdio, with more members in its entry.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers write the entry in place"
+    )]
     pub(super) fn stdio(&mut self, name: &str, script: &Script, entry: Value) -> StdioUpstream {
         let upstream = self.home.upstream(name, script);
         self.server(name, upstream.config_with(&entry));

@@ -108,7 +108,7 @@ async fn soak() -> super::case::Report {
     clients.join_all().await;
     // At the end all are healthy, so that processes can be counted.
     for number in 0..FAULTY {
-        place(&mut proxy, number, Fault::Banner).await;
+        place(&mut proxy, number, Fault::Banner);
     }
     let calls = shared.calls.load(Ordering::Relaxed);
     let failed = shared.failed.load(Ordering::Relaxed);
@@ -130,7 +130,7 @@ async fn drive(proxy: &mut Proxy, duration: Duration, random: &mut Random) -> Ve
     let (mut samples, mut number) = (Vec::new(), 0);
     while began.elapsed() < duration {
         if Instant::now() >= next {
-            place(proxy, number % FAULTY, random.pick(&FAULTS)).await;
+            place(proxy, number % FAULTY, random.pick(&FAULTS));
             number += 1;
             next = Instant::now() + SPELL / u32::try_from(FAULTY).unwrap_or(1);
         }
@@ -144,7 +144,7 @@ async fn drive(proxy: &mut Proxy, duration: Duration, random: &mut Random) -> Ve
 }
 
 /// Gives a server another script by changing its entry.
-async fn place(proxy: &mut Proxy, number: usize, fault: Fault) {
+fn place(proxy: &mut Proxy, number: usize, fault: Fault) {
     let name = format!("bad{number}");
     let mut script = fault.script();
     script.lifetime_seconds = Some(3_600);

@@ -281,7 +281,7 @@ async fn large_results() -> Report {
                 assert!(message.contains("limit"), "{message}");
             } else {
                 let kept = text.contains("read_cache");
-                assert!(kept, "{tool} says nothing of read_cache: {:.300}", text);
+                assert!(kept, "{tool} says nothing of read_cache: {text:.300}");
             }
         }
     }

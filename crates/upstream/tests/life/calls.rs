@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use config::{Limits, Transport};
 use futures_util::future::BoxFuture;
-use mcp::{ErrorObject, Notification, RawValue, Request};
+use mcp::{Notification, RawValue, Request};
 use testkit::{DEADLINE, wait_until};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use upstream::{CallError, ClientLine, Forward, OnBehalf, Upstream};
+use upstream::{AskError, CallError, ClientLine, Forward, OnBehalf, Upstream};
 
 use crate::support::{Setup, Shell, call, limits, seconds, within};
 
@@ -66,7 +66,7 @@ async fn the_queue_is_bounded_and_a_call_that_was_not_sent_says_so() {
 struct Silent;
 
 impl ClientLine for Silent {
-    fn ask(&self, _: Request) -> BoxFuture<'_, Result<Box<RawValue>, ErrorObject>> {
+    fn ask(&self, _: Request) -> BoxFuture<'_, Result<Box<RawValue>, AskError>> {
         Box::pin(std::future::pending())
     }
 
@@ -87,6 +87,7 @@ async fn call_for(upstream: &Upstream, session: Option<&str>) -> Result<Box<RawV
         params: Some(params),
         progress: None,
         client: Some(&client),
+        sent: None,
         repeatable: false,
     };
     upstream.request(forward).await

@@ -1,5 +1,10 @@
 //! Upstreams that are a few lines of shell, in a fleet of their own.
 
+#![expect(
+    clippy::large_types_passed_by_value,
+    reason = "tests write the limits in place"
+)]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -113,8 +118,9 @@ impl Setup {
             environment: |_| None,
             dormant: false,
             eras: EraMemory::default(),
+            redactor: redact::SharedRedactor::default(),
         };
-        let fleet = Arc::new(Fleet::new(surroundings, limits));
+        let fleet = Arc::new(Fleet::new(surroundings, &limits));
         fleet.apply(&[server]).await;
         Self { fleet, folder }
     }
@@ -177,6 +183,7 @@ pub(crate) async fn call(
         arguments: None,
         meta: None,
         progress,
+        sent: None,
         repeatable: false,
     };
     upstream.call_tool(call).await

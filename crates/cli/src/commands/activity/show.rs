@@ -152,3 +152,24 @@ fn plain(value: &Value) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_provenance_has_its_reason() {
+        for provenance in Provenance::ALL {
+            let metadata = json!({"provenance": provenance.as_str(), "effective_tier": "write"});
+            let why = why(&metadata).unwrap();
+            let is_unannotated = provenance == Provenance::Unannotated;
+            assert_eq!(
+                why.contains("not annotated"),
+                is_unannotated,
+                "{provenance:?}: {why}"
+            );
+        }
+    }
+}

@@ -70,7 +70,7 @@ pub(super) async fn switch(
     api.close().await;
     let switched = switched?;
     if enabled {
-        let connected = check_connected(&switched, name)?;
+        let connected = check_connected(&switched, &format!("'{name}' is on"), name)?;
         let what = connected.unwrap_or_else(|| format!("'{name}' is on"));
         return confirm(&switched.answer, &what, printer);
     }
@@ -87,7 +87,7 @@ pub(super) async fn restart(
     let name = &change.server.name;
     let api = Api::daemon(settings).await?;
     let restarted = post(&api, change, "restart").await?;
-    let connected = check_connected(&restarted, name)?;
+    let connected = check_connected(&restarted, &format!("'{name}' is restarted"), name)?;
     let what = connected.unwrap_or_else(|| format!("'{name}' is being connected"));
     confirm(&restarted.answer, &what, printer)
 }
@@ -131,20 +131,21 @@ async fn watch(
     }
 }
 
-/// What to say of a server that is connected; none if it was not waited for.
-fn check_connected(change: &Change, name: &str) -> Result<Option<String>, Failure> {
+/// What to say of a server that is connected; none if it was not waited for. `done` is what was
+/// done to it.
+fn check_connected(change: &Change, done: &str, name: &str) -> Result<Option<String>, Failure> {
     let Some(server) = &change.server else {
         return Ok(None);
     };
     if server.state == "connecting" {
         let seconds = PATIENCE.as_secs();
-        let what = format!("'{name}' is still being connected after {seconds} s");
+        let what = format!("{done}, but still being connected after {seconds} s");
         return Err(Failure::new(Exit::Failed, what).advice(
             "see how it goes on with `mcpproxy upstream list`, and what it writes with `mcpproxy upstream logs`",
         ));
     }
     if let Some(error) = &server.last_error {
-        let failure = Failure::new(Exit::Failed, format!("'{name}' is not connected")).why(error);
+        let failure = Failure::new(Exit::Failed, format!("{done}, but not connected")).why(error);
         return Err(match &server.advice {
             Some(advice) => failure.advice(advice),
             None => failure,

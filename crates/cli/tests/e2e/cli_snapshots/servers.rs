@@ -68,7 +68,8 @@ const EDITS: &str = "
     upstream_disable_json      upstream disable more -o json
     upstream_disable_unknown   upstream disable mor
     upstream_enable            upstream enable off
-    upstream_enable_json       upstream enable off -o json
+    upstream_enable_no_wait    upstream enable off --no-wait
+    upstream_enable_json       upstream enable off --no-wait -o json
     upstream_enable_unknown    upstream enable mor
     upstream_restart           upstream restart notes
     upstream_restart_json      upstream restart notes -o json

@@ -176,6 +176,17 @@ impl EventStream {
         lock(&self.state).bytes
     }
 
+    /// Ends the stream if nothing was ever sent on it; whether that is so. What comes later is
+    /// refused to its sender instead of lost with a stream that no client will read.
+    pub(super) fn finish_if_silent(&self) -> bool {
+        let mut state = lock(&self.state);
+        if state.next() > 0 {
+            return false;
+        }
+        state.finished.get_or_insert_with(Instant::now);
+        true
+    }
+
     /// Whether nothing was ever sent.
     pub(super) fn is_silent(&self) -> bool {
         lock(&self.state).next() == 0
@@ -336,6 +347,17 @@ mod tests {
         assert_eq!(next(&resumed).await.unwrap(), "id: 7-2\ndata: b\n\n");
         assert_eq!(next(&resumed).await, None);
         assert_eq!(stream.send(b"c").await, Err(Gone));
+    }
+
+    #[tokio::test]
+    async fn a_silent_stream_ends_and_one_that_spoke_goes_on() {
+        let silent = stream(1);
+        assert!(silent.finish_if_silent());
+        assert_eq!(silent.send(b"a question").await, Err(Gone));
+        let spoken = stream(2);
+        spoken.send(b"a question").await.unwrap();
+        assert!(!spoken.finish_if_silent());
+        spoken.send(b"another").await.unwrap();
     }
 
     #[tokio::test]

@@ -129,10 +129,10 @@ impl Server {
         let server = HttpServer::new(service, HttpOptions::default());
         let router = change(Router::new().route("/mcp", server.route()));
         let _ = std::fs::remove_file(socket);
-        let _inside = runtime.enter();
+        let inside = runtime.enter();
         let listener = UnixListener::bind(socket).unwrap();
         runtime.spawn(async move { axum::serve(listener, router).await });
-        drop(_inside);
+        drop(inside);
         Self {
             runtime: Some(runtime),
         }

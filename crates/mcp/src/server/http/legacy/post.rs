@@ -234,7 +234,7 @@ impl<S: Service> Legacy<S> {
         tokio::select! {
             biased;
             (answers, _under_way) = &mut answers => {
-                if stream.is_silent() && let Some(message) = answers.to_json() {
+                if let Some(message) = answers.to_json() && stream.finish_if_silent() {
                     return json(message);
                 }
                 stream.finish(answers.into_messages());

@@ -151,7 +151,7 @@ impl<S: Service> ModernDoor<S> {
         tokio::select! {
             biased;
             (answer, _under_way) = &mut answering => match answer {
-                Some(answer) if stream.is_silent() => return plain(answer),
+                Some(answer) if stream.finish_if_silent() => return plain(answer),
                 answer => stream.finish(answer.map(|answer| answer.message)),
             },
             () = reader.opened() => {}
