@@ -5,6 +5,7 @@
 
 mod case;
 mod clock;
+mod display;
 mod envelopes;
 mod hostile;
 mod invariants;
@@ -127,6 +128,7 @@ fn all() -> Vec<Case> {
         scale::cases(),
         life::cases(),
         hostile::cases(),
+        display::cases(),
         web::cases(),
         people::cases(),
         secrets::cases(),
