@@ -65,15 +65,15 @@ impl Relay {
                 }
                 Ok(response) if response.status() == StatusCode::NOT_FOUND => {
                     if let Err(error) = self.renew(session.generation).await {
-                        tracing::warn!(%error, "the session was not opened again");
+                        tracing::debug!(%error, "the session was not opened again");
                     }
                 }
-                // The last event is no longer known; what followed it is lost.
-                Ok(_) if last.is_some() => last = None,
+                Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => return,
                 Ok(response) => {
                     let status = response.status();
-                    tracing::warn!(%status, "the daemon offers no stream for this session");
-                    return;
+                    tracing::debug!(%status, "the stream of the session was refused");
+                    // Perhaps the last event is no longer known; then what followed it is lost.
+                    last = None;
                 }
                 Err(error) => tracing::debug!(%error, "the stream of the session is closed"),
             }
