@@ -102,6 +102,7 @@ impl Connection {
 
     /// Ends the connection and its process in the background.
     pub(crate) fn end(self: Arc<Self>, endings: &Endings) {
+        let _ = self.lost.set(Arc::new(Loss::Ordered));
         self.supervision.cancel();
         endings.spawn(async move {
             let _ = tokio::time::timeout(FAREWELL, self.client.close()).await;

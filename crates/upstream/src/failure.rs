@@ -64,6 +64,9 @@ pub(crate) enum Loss {
     Exited(Exit),
     #[error("{}", chain(&**.0))]
     Closed(Arc<CloseReason>),
+    /// By an order, not by itself.
+    #[error("mcpproxy ended it, because the server is stopped, restarted or changed")]
+    Ordered,
     #[error(
         "the server sent a message of more than {limit} bytes, which is the most that \
          `limits.upstream_message_bytes` allows"

@@ -80,6 +80,27 @@ async fn a_restart_begins_at_once_whatever_the_server_does() {
 }
 
 #[tokio::test]
+async fn a_call_that_a_restart_cuts_short_is_told_at_once() {
+    let shell = Shell {
+        call: ":",
+        ..Shell::default()
+    };
+    let setup = Setup::of(shell, limits()).await;
+    setup.state("ready").await;
+    let upstream = setup.upstream();
+    let calling = tokio::spawn(async move { crate::support::call(&upstream, None).await });
+    wait_until("the call is sent", DEADLINE, async || {
+        setup.count("tools/call") == 1
+    })
+    .await;
+    setup.upstream().restart().await;
+    let text = within(2, calling).await.unwrap().unwrap_err().to_string();
+    for part in ["restarted", "may have been carried out"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn many_servers_end_together() {
     let shell = Shell {
         start: "trap '' TERM",
