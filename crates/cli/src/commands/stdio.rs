@@ -27,14 +27,14 @@ pub(crate) async fn run(settings: &Settings) -> Outcome {
     let activity = daemon::open_activity(data_dir.path(), &config).await;
     let activity = activity.map_err(|error| log_failure(&error))?.activity;
     let pins = open_pins(&data_dir)?;
+    let options = LineOptions {
+        line_limit: config.limits.request_bytes,
+        session_bytes: config.limits.session_bytes,
+        ..LineOptions::default()
+    };
     let engine = Engine::start(Arc::new(config), surroundings, activity, pins).await;
     let door = Arc::new(AgentDoor::new(Arc::clone(&engine)));
-    let served = serve_lines(
-        door,
-        tokio::io::stdin(),
-        tokio::io::stdout(),
-        LineOptions::default(),
-    );
+    let served = serve_lines(door, tokio::io::stdin(), tokio::io::stdout(), options);
     let outcome = served.await;
     engine.shutdown().await;
     engine.activity().close().await.map_err(|error| {

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use config::Limits;
 use mcp::Notification;
-use mcp::server::{HttpOptions, HttpServer};
+use mcp::server::{HttpOptions, HttpServer, UnreadBudget};
 use policy::ServerName;
 use upstream::Audience;
 
@@ -16,11 +17,14 @@ use super::direct::DirectDoor;
 use super::server::ServerDoor;
 use super::service::AgentDoor;
 use crate::engine::Engine;
+use crate::http::Principal;
 use crate::rest::ApiError;
 
 #[derive(Debug)]
 pub(crate) struct Doors {
     engine: Arc<Engine>,
+    /// The same for all endpoints, which share one budget for what clients do not read.
+    options: HttpOptions,
     pub agent: HttpServer<AgentDoor>,
     direct: Door<DirectDoor>,
     /// Made when somebody first comes to one.
@@ -43,9 +47,11 @@ struct Ears(Weak<Doors>);
 impl Doors {
     pub(crate) fn new(engine: Arc<Engine>) -> Arc<Self> {
         let agent = Arc::new(AgentDoor::new(Arc::clone(&engine)));
+        let options = options(&engine.config().limits);
         let doors = Arc::new(Self {
-            agent: HttpServer::new(agent, HttpOptions::default()),
-            direct: Door::new(DirectDoor::new(Arc::clone(&engine))),
+            agent: HttpServer::new(agent, options.clone()),
+            direct: Door::new(DirectDoor::new(Arc::clone(&engine)), &options),
+            options,
             servers: Mutex::default(),
             engine,
         });
@@ -92,7 +98,8 @@ impl Doors {
         };
         let mut servers = self.servers();
         let door = servers.entry(server).or_insert_with_key(|server| {
-            Door::new(ServerDoor::new(Arc::clone(&self.engine), server.clone()))
+            let service = ServerDoor::new(Arc::clone(&self.engine), server.clone());
+            Door::new(service, &self.options)
         });
         Ok(door.http.clone())
     }
@@ -126,10 +133,10 @@ impl Doors {
 }
 
 impl<S: mcp::server::Service> Door<S> {
-    fn new(service: S) -> Self {
+    fn new(service: S, options: &HttpOptions) -> Self {
         let service = Arc::new(service);
         Self {
-            http: HttpServer::new(Arc::clone(&service), HttpOptions::default()),
+            http: HttpServer::new(Arc::clone(&service), options.clone()),
             service,
         }
     }
@@ -152,6 +159,19 @@ impl Audience for Ears {
         if let Some((service, http)) = own {
             service.clients.tell(&http, server, notification);
         }
+    }
+}
+
+/// What clients may make an endpoint hold, as the config has it when the daemon starts.
+fn options(limits: &Limits) -> HttpOptions {
+    HttpOptions {
+        max_body_bytes: limits.request_bytes,
+        max_sessions: limits.sessions,
+        session_bytes: limits.session_bytes,
+        unread: UnreadBudget::new(limits.unread_bytes),
+        // The id of a session is not enough for a caller who lacks the key that its owner had.
+        same_caller: |one, other| one.get::<Principal>() == other.get::<Principal>(),
+        ..HttpOptions::default()
     }
 }
 

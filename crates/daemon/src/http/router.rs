@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Path, Request};
+use axum::extract::{DefaultBodyLimit, Path, Request};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, get};
 use config::{Document, Settings};
@@ -16,7 +16,7 @@ use super::guard::{self, Guard};
 use crate::config_editor::ConfigEditor;
 use crate::door::Doors;
 use crate::engine::Engine;
-use crate::rest::{self, ApiError};
+use crate::rest::{self, ApiError, BodyLimit};
 
 /// What the handlers share.
 #[derive(Debug, Clone)]
@@ -66,8 +66,11 @@ pub(crate) fn router(
         stopping: CancellationToken::new(),
         config_editor,
     };
+    let body_limit = BodyLimit(state.engine.config().limits.request_bytes);
     let with_key = from_fn_with_state(state.clone(), auth::require_key);
     let rest = rest::router()
+        .layer(DefaultBodyLimit::max(body_limit.0))
+        .layer(from_fn_with_state(body_limit, rest::within_limit))
         .layer(with_key.clone())
         .layer(from_fn(rest::with_request_id));
     let events = rest::events().layer(with_key);

@@ -82,7 +82,7 @@ impl<S: Service> Legacy<S> {
         extensions: Extensions,
     ) -> Result<HttpResponse, Refusal> {
         let refuse = |reason| Refusal::of(&request.id, reason);
-        let hello = Hello::parse(request.params.as_deref())
+        let hello = Hello::parse(request.params.as_deref(), self.options.session_bytes)
             .map_err(|error| refuse(Reason::Handshake(error)))?;
         let beginnings = Beginnings::new(&self.options);
         let connection = Connection {
@@ -116,7 +116,7 @@ impl<S: Service> Legacy<S> {
             id: Some(request.id),
             outcome: Ok(result),
         };
-        let mut response = json(answer.encode());
+        let mut response = self.json(answer.encode());
         if let Ok(header) = header {
             response.headers_mut().insert(headers::SESSION_ID, header);
         }
@@ -136,9 +136,10 @@ impl<S: Service> Legacy<S> {
     }
 
     async fn call(&self, session: Arc<Session>, request: Request) -> HttpResponse {
+        session.mark_used();
         let call = match session.exchange().begin(&request.id) {
             Ok(call) => call,
-            Err(refused) => return json(refusal_of(&request, &refused).encode()),
+            Err(refused) => return self.json(refusal_of(&request, &refused).encode()),
         };
         let stream = session.new_stream();
         let cancelled = call.cancelled.clone();
@@ -160,6 +161,7 @@ impl<S: Service> Legacy<S> {
     }
 
     async fn batch(&self, session: Arc<Session>, messages: Vec<Message>) -> HttpResponse {
+        session.mark_used();
         let stream = session.new_stream();
         let mut work = Vec::new();
         for message in messages {
@@ -191,6 +193,10 @@ impl<S: Service> Legacy<S> {
         self.respond(session, stream, answers).await
     }
 
+    fn json(&self, message: Vec<u8>) -> HttpResponse {
+        json(message, &self.options.unread)
+    }
+
     /// One request on its way through the service, independent of this connection.
     fn work(
         &self,
@@ -218,14 +224,14 @@ impl<S: Service> Legacy<S> {
         stream: Arc<EventStream>,
         answers: impl Future<Output = Answers> + Send + 'static,
     ) -> HttpResponse {
-        let reader = stream.attach(None);
+        let reader = stream.attach();
         let unheard = Unheard(Some(Arc::clone(&stream)));
         let mut answers = Detachable::new(answers);
         tokio::select! {
             biased;
             answers = &mut answers => {
                 if let Some(message) = answers.to_json() && stream.finish_if_silent() {
-                    return json(message);
+                    return self.json(message);
                 }
                 stream.finish(answers.into_messages());
             }
