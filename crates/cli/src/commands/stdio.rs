@@ -36,6 +36,7 @@ pub(crate) async fn run(settings: &Settings) -> Outcome {
     let pins = open_pins(&data_dir)?;
     let lines = LineOptions {
         line_limit: config.limits.request_bytes,
+        session_bytes: config.limits.session_bytes,
         grace: config.shutdown_grace,
         ..LineOptions::default()
     };

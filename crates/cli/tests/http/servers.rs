@@ -1,5 +1,6 @@
 //! What is done to a server over REST and on the command line, whatever the server does.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -11,17 +12,22 @@ use crate::support::{hangs_in_listing, home, rest};
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// A daemon in front of an upstream called `up` that hangs in its listing, once it does.
-async fn hanging() -> TestDaemon {
+/// The path is the file that is there once the listing was asked for.
+async fn hanging() -> (TestDaemon, PathBuf) {
     let home = home();
     let listed = home.path().join("listed");
     let mut server = hangs_in_listing(&listed);
     server["timeout"] = json!("10s");
     let daemon = TestDaemon::with_servers(home, json!({"up": server})).await;
+    asked_for_listing(&listed).await;
+    (daemon, listed)
+}
+
+async fn asked_for_listing(listed: &Path) {
     wait_until("the listing is asked for", DEADLINE, async || {
         listed.exists()
     })
     .await;
-    daemon
 }
 
 /// A daemon in front of an upstream called `up` that only SIGKILL ends.
@@ -50,9 +56,12 @@ async fn at_once(daemon: &TestDaemon, method: &str, path: &str) -> (u16, Value) 
 
 #[tokio::test]
 async fn a_server_that_hangs_is_restarted_switched_and_removed_at_once() {
-    let daemon = hanging().await;
+    let (daemon, listed) = hanging().await;
+    std::fs::remove_file(&listed).unwrap();
     let (status, answer) = at_once(&daemon, "POST", "/servers/up/restart").await;
     assert_eq!(status, 202, "{answer}");
+    // It hangs again: a server that has no process yet is switched off with nothing to wait for.
+    asked_for_listing(&listed).await;
     let (status, answer) = at_once(&daemon, "POST", "/servers/up/disable").await;
     assert_eq!(status, 202, "{answer}");
     assert_eq!(answer["data"]["state"], "stopping");

@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use mcp::Notification;
-use mcp::server::{HttpOptions, HttpServer};
+use mcp::server::{HttpOptions, HttpServer, UnreadBudget};
 use policy::ServerName;
 use tokio_util::sync::CancellationToken;
 use upstream::Audience;
@@ -17,17 +17,18 @@ use super::direct::DirectDoor;
 use super::server::ServerDoor;
 use super::service::AgentDoor;
 use crate::engine::Engine;
+use crate::http::Principal;
 use crate::rest::ApiError;
 
 #[derive(Debug)]
 pub(crate) struct Doors {
     engine: Arc<Engine>,
+    /// The same for all endpoints, which share one budget for what clients do not read.
+    options: HttpOptions,
     pub agent: HttpServer<AgentDoor>,
     direct: Door<DirectDoor>,
     /// Made when somebody first comes to one.
     servers: Mutex<HashMap<ServerName, Door<ServerDoor>>>,
-    /// Fires when no request is to be begun any more.
-    draining: CancellationToken,
 }
 
 /// A door and what stands behind it.
@@ -47,13 +48,13 @@ impl Doors {
     /// The doors of an engine, which begin no request any more once `draining` has fired.
     pub(crate) fn new(engine: Arc<Engine>, draining: CancellationToken) -> Arc<Self> {
         let agent = Arc::new(AgentDoor::new(Arc::clone(&engine)));
-        let direct = DirectDoor::new(Arc::clone(&engine));
+        let options = options(&engine, draining);
         let doors = Arc::new(Self {
-            agent: HttpServer::new(agent, options(&engine, &draining)),
-            direct: Door::new(direct, options(&engine, &draining)),
+            agent: HttpServer::new(agent, options.clone()),
+            direct: Door::new(DirectDoor::new(Arc::clone(&engine)), &options),
+            options,
             servers: Mutex::default(),
             engine,
-            draining,
         });
         let ears = Ears(Arc::downgrade(&doors));
         doors.engine.fleet().announce_to(Arc::new(ears));
@@ -99,7 +100,7 @@ impl Doors {
         let mut servers = self.servers();
         let door = servers.entry(server).or_insert_with_key(|server| {
             let service = ServerDoor::new(Arc::clone(&self.engine), server.clone());
-            Door::new(service, options(&self.engine, &self.draining))
+            Door::new(service, &self.options)
         });
         Ok(door.http.clone())
     }
@@ -133,10 +134,10 @@ impl Doors {
 }
 
 impl<S: mcp::server::Service> Door<S> {
-    fn new(service: S, options: HttpOptions) -> Self {
+    fn new(service: S, options: &HttpOptions) -> Self {
         let service = Arc::new(service);
         Self {
-            http: HttpServer::new(Arc::clone(&service), options),
+            http: HttpServer::new(Arc::clone(&service), options.clone()),
             service,
         }
     }
@@ -162,10 +163,18 @@ impl Audience for Ears {
     }
 }
 
-fn options(engine: &Engine, draining: &CancellationToken) -> HttpOptions {
+/// What clients may make an endpoint hold, as the config has it when the daemon starts.
+fn options(engine: &Engine, draining: CancellationToken) -> HttpOptions {
+    let limits = &engine.config().limits;
     HttpOptions {
-        draining: draining.clone(),
+        draining,
         under_way: engine.under_way().requests(),
+        max_body_bytes: limits.request_bytes,
+        max_sessions: limits.sessions,
+        session_bytes: limits.session_bytes,
+        unread: UnreadBudget::new(limits.unread_bytes),
+        // The id of a session is not enough for a caller who lacks the key that its owner had.
+        same_caller: |one, other| one.get::<Principal>() == other.get::<Principal>(),
         ..HttpOptions::default()
     }
 }

@@ -19,7 +19,7 @@ use super::serve::Transport;
 use crate::config_editor::ConfigEditor;
 use crate::door::Doors;
 use crate::engine::Engine;
-use crate::rest::{self, ApiError};
+use crate::rest::{self, ApiError, BodyLimit};
 
 /// What the handlers share.
 #[derive(Debug, Clone)]
@@ -75,12 +75,12 @@ pub(crate) fn router(
         stopping: CancellationToken::new(),
         config_editor,
     };
+    let body_limit = BodyLimit(state.engine.config().limits.request_bytes);
     let with_key = from_fn_with_state(state.clone(), auth::require_key);
     let rest = rest::router()
         .layer(from_fn(rest::require_json))
-        .layer(DefaultBodyLimit::max(
-            state.engine.config().limits.request_bytes,
-        ))
+        .layer(DefaultBodyLimit::max(body_limit.0))
+        .layer(from_fn_with_state(body_limit, rest::within_limit))
         .layer(with_key.clone())
         .layer(from_fn(rest::with_request_id));
     let events = rest::events().layer(with_key);

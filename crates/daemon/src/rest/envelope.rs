@@ -1,7 +1,8 @@
 //! The shape of every REST answer.
 
 use axum::Json;
-use axum::extract::{OriginalUri, Request};
+use axum::body::HttpBody as _;
+use axum::extract::{OriginalUri, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -76,6 +77,30 @@ pub(crate) async fn with_request_id(request: Request, next: Next) -> Response {
     REQUEST_ID
         .scope(Ulid::generate().to_string(), next.run(request))
         .await
+}
+
+/// Refuses a body that says it is larger than `limit` before any of it is read.
+pub(crate) async fn within_limit(
+    State(limit): State<BodyLimit>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let bytes = request.body().size_hint().lower();
+    if bytes > limit.0 as u64 {
+        return too_large(Some(bytes), limit.0).into_response();
+    }
+    next.run(request).await
+}
+
+/// How many bytes the body of a request may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyLimit(pub usize);
+
+pub(super) fn too_large(bytes: Option<u64>, limit: usize) -> ApiError {
+    let size = bytes.map_or_else(String::new, |bytes| format!(" of {bytes} bytes"));
+    let message = format!("the request{size} is larger than the {limit} bytes that are accepted");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "REQUEST_TOO_LARGE", message)
+        .hint("send less, or raise limits.request_bytes in the config")
 }
 
 pub(crate) async fn no_such_route(method: Method, OriginalUri(uri): OriginalUri) -> ApiError {

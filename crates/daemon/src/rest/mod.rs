@@ -23,7 +23,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use envelope::{
-    Answer, ApiError, ApiResult, Data, ErrorBody, no_such_route, request_id, with_request_id,
+    Answer, ApiError, ApiResult, BodyLimit, Data, ErrorBody, no_such_route, request_id,
+    with_request_id, within_limit,
 };
 
 pub(crate) use extract::require_json;

@@ -2,11 +2,13 @@
 
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Extension, State};
+use axum::http::StatusCode;
 use mcp::RawValue;
 use policy::{Code, Refusal, ToolId, ToolVariant};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::envelope::too_large;
 use super::extract::{Parameters, Segment};
 use super::parameters::{ServerPath, ToolPath};
 use super::servers::{find, known_server, unknown_server};
@@ -244,6 +246,7 @@ pub(super) async fn show(State(state): State<AppState>, Segment(name): Segment) 
         (status = 200, description = "The result, also one that says it is an error.", body = Answer<CallResult>),
         (status = 400, description = "The call or its intent is not valid.", body = ErrorBody),
         (status = 403, description = "The policy refuses the call.", body = ErrorBody),
+        (status = 413, description = "The call is larger than limits.request_bytes.", body = ErrorBody),
         (status = 404, description = "There is no such tool or server.", body = ErrorBody),
         (status = 502, description = "The server failed.", body = ErrorBody),
         (status = 503, description = "The server is not connected, or the call cannot be recorded.", body = ErrorBody),
@@ -256,6 +259,9 @@ pub(super) async fn call(
     body: Result<axum::Json<CallBody>, JsonRejection>,
 ) -> ApiResult<CallResult> {
     let axum::Json(body) = body.map_err(|error| {
+        if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            return too_large(None, state.engine.config().limits.request_bytes);
+        }
         ApiError::from(Refusal::new(Code::InvalidArgs, error.body_text()))
             .hint("send {\"tool_variant\": \"call_tool_read\", \"arguments\": {\"name\": \"server:tool\", …}}")
     })?;

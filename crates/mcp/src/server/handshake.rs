@@ -38,7 +38,8 @@ struct ClientInfo<'a> {
 // === impl Hello ===
 
 impl Hello {
-    pub(super) fn parse(params: Option<&RawValue>) -> Result<Self, ErrorObject> {
+    /// Reads the params of `initialize`, of which at most `limit` bytes may have to be kept.
+    pub(super) fn parse(params: Option<&RawValue>, limit: usize) -> Result<Self, ErrorObject> {
         let params = params.ok_or_else(|| {
             ErrorObject::invalid_params(
                 "initialize needs params: protocolVersion, capabilities and clientInfo",
@@ -47,21 +48,39 @@ impl Hello {
         let params: Params<'_> = serde_json::from_str(params.get()).map_err(|error| {
             ErrorObject::invalid_params(format!("initialize params must be an object: {error}"))
         })?;
+        check_kept(params.capabilities, params.client_info, limit)?;
         let requested: Option<Cow<'_, str>> = read(params.protocol_version);
         let info: Option<ClientInfo<'_>> = read(params.client_info);
         let (name, version) = info.map_or((None, None), |info| (info.name, info.version));
         Ok(Self {
             protocol: ProtocolVersion::negotiate(requested.as_deref().unwrap_or_default()),
-            client: ClientIdentity {
-                name: name.map_or_else(|| "unknown".to_owned(), Cow::into_owned),
-                version: version.map(Cow::into_owned).unwrap_or_default(),
-                capabilities: params
+            client: ClientIdentity::new(
+                name.as_deref(),
+                version.as_deref(),
+                params
                     .capabilities
                     .filter(|raw| raw.get().starts_with('{'))
                     .map_or_else(empty_object, ToOwned::to_owned),
-            },
+            ),
         })
     }
+}
+
+/// Refuses what would be too large to keep for as long as a session or a call lasts.
+pub(super) fn check_kept(
+    capabilities: Option<&RawValue>,
+    client_info: Option<&RawValue>,
+    limit: usize,
+) -> Result<(), ErrorObject> {
+    let size = |raw: Option<&RawValue>| raw.map_or(0, |raw| raw.get().len());
+    let bytes = size(capabilities) + size(client_info);
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(ErrorObject::invalid_params(format!(
+        "Invalid params: the client's capabilities and info have {bytes} bytes, but at most {limit} \
+         are accepted; declare less"
+    )))
 }
 
 fn read<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
@@ -114,7 +133,7 @@ mod tests {
 
     fn hello(params: &str) -> Hello {
         let raw: &RawValue = serde_json::from_str(params).unwrap();
-        Hello::parse(Some(raw)).unwrap()
+        Hello::parse(Some(raw), 1_000).unwrap()
     }
 
     #[test]
@@ -138,10 +157,31 @@ mod tests {
     }
 
     #[test]
+    fn what_would_be_kept_is_bounded() {
+        let hello = |bytes: usize| {
+            let params = format!(r#"{{"capabilities":{{"x":"{}"}}}}"#, "x".repeat(bytes));
+            Hello::parse(Some(serde_json::from_str(&params).unwrap()), 1_000)
+        };
+        assert!(hello(900).is_ok());
+        let error = hello(1_000).unwrap_err();
+        assert!(error.message.contains("1008 bytes"), "{error}");
+        assert!(error.message.contains("at most 1000"), "{error}");
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        let hello = hello(&format!(
+            r#"{{"clientInfo":{{"name":"{}"}}}}"#,
+            "ä".repeat(400)
+        ));
+        assert_eq!(hello.client.name, "ä".repeat(256));
+    }
+
+    #[test]
     fn params_that_are_no_object_are_refused() {
         let raw: &RawValue = serde_json::from_str("[]").unwrap();
-        assert!(Hello::parse(Some(raw)).is_err());
-        assert!(Hello::parse(None).is_err());
+        assert!(Hello::parse(Some(raw), 1_000).is_err());
+        assert!(Hello::parse(None, 1_000).is_err());
     }
 
     #[test]

@@ -10,14 +10,21 @@ use crate::modern::ParameterHeaders;
 use crate::server::{Outbound, SessionId};
 use crate::{ErrorObject, LogLevel, Notification, ProtocolVersion, Request, RequestId};
 
+/// How many characters of a client's name and version are kept.
+const NAME_CHARS: usize = 256;
+
 /// Who a client says it is: in `initialize`, or in the modern era with every request.
 #[derive(Debug, Clone)]
 pub struct ClientIdentity {
+    /// At most 256 characters, as the version.
     pub name: String,
     pub version: String,
     /// `capabilities` as the client sent them.
     pub capabilities: Box<RawValue>,
 }
+
+/// Whether two requests, known by their extensions, are of one caller.
+pub(super) type SameCaller = fn(&http::Extensions, &http::Extensions) -> bool;
 
 /// One client's session with one door. In the modern era there are none: every request has a
 /// connection of its own, and so has every stream of subscriptions.
@@ -85,13 +92,6 @@ pub trait Service: Send + Sync + 'static {
         async {}
     }
 
-    /// Whether the sender of an HTTP request, known by its extensions, may speak in a session that
-    /// somebody opened before. A session that is refused looks like one that does not exist.
-    fn admits(&self, connection: &Connection, extensions: &http::Extensions) -> bool {
-        let _ = (connection, extensions);
-        true
-    }
-
     /// The arguments of a tool that calls over HTTP repeat as headers, where the tool's schema
     /// is known; the transport then refuses calls whose headers say something else.
     fn parameter_headers(&self, tool: &str) -> Option<Arc<ParameterHeaders>> {
@@ -102,6 +102,22 @@ pub trait Service: Send + Sync + 'static {
     /// A session that was initialized ended: by its client, by expiry or by shutdown.
     fn closed(&self, connection: &Connection) {
         let _ = connection;
+    }
+}
+
+impl ClientIdentity {
+    /// A client of which little is known. What it says of itself is cut where it is too long.
+    pub(super) fn new(
+        name: Option<&str>,
+        version: Option<&str>,
+        capabilities: Box<RawValue>,
+    ) -> Self {
+        let shown = |text: &str| text.chars().take(NAME_CHARS).collect();
+        Self {
+            name: shown(name.unwrap_or("unknown")),
+            version: shown(version.unwrap_or_default()),
+            capabilities,
+        }
     }
 }
 

@@ -219,10 +219,25 @@ async fn a_flood_of_requests_is_bounded_and_does_not_hold_up_calls() {
                 .await;
         }
         let serving = async {
-            let call = peer.read().await;
+            let mut refused = 0;
+            let call = loop {
+                let message = peer.read().await;
+                if message["method"] == "call" {
+                    break message;
+                }
+                // What is too much is refused rather than left waiting.
+                assert_eq!(message["error"]["code"], -32600, "{message}");
+                assert!(
+                    message["id"].as_u64().is_some_and(|id| id >= 256),
+                    "{message}"
+                );
+                refused += 1;
+            };
             peer.write(&response(&call["id"], &json!("through"))).await;
+            refused
         };
-        let (outcome, ()) = tokio::join!(client.request("call", None, options()), serving);
+        let (outcome, refused) = tokio::join!(client.request("call", None, options()), serving);
+        assert!((1..=144).contains(&refused), "{refused} refused");
         assert_eq!(outcome.unwrap().get(), "\"through\"");
         let mut running = 0;
         while heard.try_recv().is_ok() {

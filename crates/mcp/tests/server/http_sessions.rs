@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mcp::server::HttpOptions;
 use reqwest::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::wire::{Door, EventReader, body, call, hello, request, soon};
 
@@ -74,6 +74,56 @@ async fn a_new_session_costs_the_one_that_was_idle_for_longest() {
         assert_eq!(session.send(&ping).await.status(), StatusCode::OK);
     }
     assert_eq!(door.script.events.borrow().closed, 1);
+}
+
+#[tokio::test]
+async fn sessions_that_were_only_opened_cost_none_in_use() {
+    let door = Door::with(HttpOptions {
+        max_sessions: 4,
+        ..HttpOptions::default()
+    })
+    .await;
+    let ping = request(1, "ping", &json!({}));
+    let mut used = Vec::new();
+    for _ in 0..3 {
+        let session = door.session("2025-06-18").await;
+        assert_eq!(session.send(&ping).await.status(), StatusCode::OK);
+        used.push(session);
+    }
+    for _ in 0..20 {
+        let opened = door.session("2025-06-18").await;
+        let initialized = crate::wire::notification("notifications/initialized", &json!({}));
+        assert_eq!(
+            opened.send(&initialized).await.status(),
+            StatusCode::ACCEPTED
+        );
+    }
+    for session in &used {
+        assert_eq!(session.send(&ping).await.status(), StatusCode::OK);
+    }
+    assert_eq!(door.script.events.borrow().closed, 19);
+}
+
+#[tokio::test]
+async fn a_client_that_says_too_much_of_itself_gets_no_session() {
+    let door = Door::with(HttpOptions {
+        session_bytes: 1_000,
+        ..HttpOptions::default()
+    })
+    .await;
+    let large = json!({"x": "x".repeat(2_000)});
+    let mut legacy: Value = serde_json::from_str(&hello("2025-06-18")).unwrap();
+    legacy["params"]["capabilities"] = large.clone();
+    let refused = body(door.post(legacy.to_string()).send().await.unwrap()).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(said.contains("at most 1000 are accepted"), "{said}");
+    assert_eq!(door.server.session_count(), 0);
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": large});
+    let modern = request(1, "tools/list", &json!({"_meta": meta}));
+    let refused = body(door.post(modern.to_string()).send().await.unwrap()).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
 
 #[tokio::test]

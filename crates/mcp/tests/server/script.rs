@@ -283,10 +283,6 @@ impl Service for Script {
             .send_modify(|events| events.notifications.push(notification.method));
     }
 
-    fn admits(&self, connection: &Connection, extensions: &http::Extensions) -> bool {
-        connection.extensions.get::<Principal>() == extensions.get::<Principal>()
-    }
-
     fn parameter_headers(&self, tool: &str) -> Option<Arc<ParameterHeaders>> {
         let schema = raw(
             r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#,

@@ -218,23 +218,47 @@ async fn batches_are_answered_by_a_batch_where_the_version_has_them() {
 }
 
 #[tokio::test]
-async fn reading_pauses_while_too_many_calls_run() {
+async fn a_call_too_many_is_refused_and_what_ends_the_others_is_still_read() {
     let mut pipe = Pipe::open(LineOptions {
         max_calls: 2,
         ..LineOptions::default()
     });
-    pipe.hello("2025-06-18").await;
-    for id in 1..=5 {
+    pipe.hello("2025-03-26").await;
+    for id in 1..=2 {
         pipe.write(&call(id, "wait", &json!({})).to_string()).await;
     }
     pipe.script.until(|events| events.begun == 2).await;
-    for done in 1..=5 {
-        pipe.script.release();
-        assert!(pipe.read().await["result"].is_object());
-        let begun = (done + 2).min(5);
-        pipe.script.until(|events| events.begun == begun).await;
-        assert_eq!(pipe.script.events.borrow().begun, begun);
-    }
+    let third = pipe.ask(call(3, "wait", &json!({}))).await;
+    assert_eq!(
+        (&third["id"], &third["error"]["code"]),
+        (&json!(3), &json!(-32600))
+    );
+    let batch = pipe.ask(json!([call(4, "wait", &json!({}))])).await;
+    assert_eq!(
+        (&batch["id"], &batch["error"]["code"]),
+        (&json!(4), &json!(-32600))
+    );
+    let cancel = notification("notifications/cancelled", &json!({"requestId": 1}));
+    pipe.write(&cancel.to_string()).await;
+    pipe.script.until(|events| events.cancelled == 1).await;
+    pipe.script.release();
+    assert_eq!(pipe.read().await["id"], 2);
+    let next = pipe.ask(call(5, "echo", &json!({}))).await;
+    assert!(next["result"].is_object(), "{next}");
+}
+
+#[tokio::test]
+async fn what_a_client_says_of_itself_is_bounded() {
+    let mut pipe = Pipe::open(LineOptions {
+        session_bytes: 1_000,
+        ..LineOptions::default()
+    });
+    let capabilities = json!({"x": "x".repeat(2_000)});
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
+        {"protocolVersion": "2025-06-18", "capabilities": capabilities}});
+    let refused = pipe.ask(hello).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    pipe.hello("2025-06-18").await;
 }
 
 #[tokio::test]

@@ -53,6 +53,10 @@ impl Door {
         // Building a client without a TLS provider panics, even for plain HTTP.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let script = Script::new();
+        let options = HttpOptions {
+            same_caller: |one, other| one.get::<Principal>() == other.get::<Principal>(),
+            ..options
+        };
         let server = HttpServer::new(Arc::clone(&script), options);
         let router = axum::Router::new()
             .route("/mcp", server.route())

@@ -4,19 +4,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::unread::UnreadBudget;
+
 /// Shared by all streams of a session: a client is present as long as it reads any of them.
 #[derive(Debug)]
 pub(super) struct Audience {
     readers: AtomicUsize,
     /// How long writers wait for a reader that takes nothing; then it loses the stream.
     pub(super) stall: Duration,
+    /// What all streams hold counts against it.
+    pub(super) unread: Arc<UnreadBudget>,
 }
 
 impl Audience {
-    pub(super) fn new(stall: Duration) -> Arc<Self> {
+    pub(super) fn new(stall: Duration, unread: Arc<UnreadBudget>) -> Arc<Self> {
         Arc::new(Self {
             readers: AtomicUsize::new(0),
             stall,
+            unread,
         })
     }
 

@@ -3,9 +3,11 @@
 //! Host, Origin and authentication are checked before a request comes here; what they found out
 //! travels in the request's extensions and is kept in [`Connection::extensions`].
 
+mod answer_body;
 mod audience;
 mod body;
 mod detach;
+mod event_log;
 mod headers;
 mod legacy;
 mod modern;
@@ -13,6 +15,7 @@ mod reader;
 mod refusal;
 mod reply;
 mod stream;
+mod unread;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +32,7 @@ use self::legacy::Legacy;
 use self::modern::ModernDoor;
 use self::refusal::{Reason, Refusal};
 pub(super) use self::stream::EventStream;
+pub use self::unread::UnreadBudget;
 use super::SessionId;
 use super::modern::Parking;
 use super::service::{Connection, Service};
@@ -61,6 +65,13 @@ pub struct HttpOptions {
     pub draining: CancellationToken,
     /// Counts the requests that have been begun and whose answers are not on their way yet.
     pub under_way: TaskTracker,
+    /// How many bytes a client may say about itself: its capabilities and its info.
+    pub session_bytes: usize,
+    /// Bounds what is held for clients that do not read; servers may share it.
+    pub unread: Arc<UnreadBudget>,
+    /// Tells callers apart by what the transport knows of them. A session, or a call that waits
+    /// for input, of another caller looks like one that does not exist.
+    pub same_caller: fn(&http::Extensions, &http::Extensions) -> bool,
 }
 
 /// Serves a [`Service`] over HTTP. Cheap to clone; when the last clone is dropped every session
@@ -87,6 +98,9 @@ impl Default for HttpOptions {
             parking: Parking::default(),
             draining: CancellationToken::new(),
             under_way: TaskTracker::new(),
+            session_bytes: 64 * 1024,
+            unread: UnreadBudget::new(64 * 1024 * 1024),
+            same_caller: |_, _| true,
         }
     }
 }

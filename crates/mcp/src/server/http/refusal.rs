@@ -68,6 +68,11 @@ pub(super) enum Reason {
     NoRandomness(#[from] NoRandomness),
     #[error("The Last-Event-ID header names no event that is still known")]
     UnknownEvent,
+    #[error(
+        "What came after the event that Last-Event-ID names is gone: too much was held for clients \
+         that do not read; make the request again"
+    )]
+    LostEvents,
 }
 
 // === impl Refusal ===
@@ -126,6 +131,7 @@ impl Reason {
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnknownSession => StatusCode::NOT_FOUND,
+            Self::LostEvents => StatusCode::GONE,
             Self::TooManySessions | Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoRandomness(_) => StatusCode::INTERNAL_SERVER_ERROR,
             // A handshake that the service refuses is an answer like any other.

@@ -1,9 +1,8 @@
 //! A stream of events as a bounded log: writers append, one reader at a time follows, and a client
 //! that lost its connection goes on from the event it saw last.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,16 +10,15 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::audience::Audience;
+use super::event_log::Log;
 use super::reader::EventReader;
+use super::unread::{Holder, Share};
 use crate::server::lock::lock;
 use crate::server::outbound::Gone;
 use crate::sse::encode_event;
 
-/// How many events a reader may be behind before writers wait for it.
-const BACKLOG: u64 = 64;
-/// What is kept of one stream for a reader that comes back.
-const KEPT_EVENTS: usize = 256;
-const KEPT_BYTES: usize = 1024 * 1024;
+/// The number of the stream whose messages belong to no request.
+pub(super) const STANDALONE: u64 = 0;
 
 /// See the module's description. Where it can be resumed, every event has the id
 /// `<stream>-<position>`; the position is that of the event after it: the place to go on from.
@@ -29,24 +27,12 @@ pub(in crate::server) struct EventStream {
     /// `None` for a stream that cannot be resumed; its events need no ids.
     number: Option<u64>,
     audience: Arc<Audience>,
-    state: Mutex<State>,
+    state: Mutex<Log>,
+    /// What the state holds, as part of all that is held for clients.
+    share: Share,
+    this: Weak<Self>,
     /// Wakes writers that wait for their reader.
     room: Notify,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    log: VecDeque<Bytes>,
-    /// The position of the first event that is still in the log.
-    first: u64,
-    bytes: usize,
-    /// The position that the reader gets next, or that a new reader without a position starts at.
-    cursor: u64,
-    /// The reader that the stream belongs to. A later one takes it over.
-    reader: Option<u64>,
-    readers: u64,
-    waker: Option<Waker>,
-    finished: Option<Instant>,
 }
 
 /// The place in a session's streams that an event id names.
@@ -69,10 +55,12 @@ impl EventStream {
     }
 
     fn with(number: Option<u64>, audience: Arc<Audience>) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|this| Self {
             number,
+            share: Share::new(Arc::clone(&audience.unread)),
             audience,
-            state: Mutex::default(),
+            state: Mutex::new(Log::new()),
+            this: this.clone(),
             room: Notify::new(),
         })
     }
@@ -85,16 +73,28 @@ impl EventStream {
         &self.audience
     }
 
-    /// Takes the stream over, from `position` on or from where the last reader stopped.
-    pub(super) fn attach(self: &Arc<Self>, position: Option<u64>) -> EventReader {
-        let mut state = lock(&self.state);
+    /// Takes the stream over from where the last reader stopped.
+    pub(super) fn attach(self: &Arc<Self>) -> EventReader {
+        let state = lock(&self.state);
+        let cursor = state.cursor;
+        self.attach_at(state, cursor)
+    }
+
+    /// Takes the stream over from `position` on; `None` if what came then was given up.
+    pub(super) fn resume(self: &Arc<Self>, position: u64) -> Option<EventReader> {
+        let state = lock(&self.state);
+        (position >= state.lost).then(|| self.attach_at(state, position))
+    }
+
+    fn attach_at(self: &Arc<Self>, mut state: MutexGuard<'_, Log>, position: u64) -> EventReader {
         state.readers += 1;
         let reader = state.readers;
         if state.reader.replace(reader).is_none() {
             self.audience.enter();
         }
         let next = state.next();
-        state.cursor = position.unwrap_or(state.cursor).clamp(state.first, next);
+        state.cursor = position.clamp(state.first, next);
+        state.offset = 0;
         state.wake();
         drop(state);
         EventReader::new(Arc::clone(self), reader)
@@ -109,8 +109,9 @@ impl EventStream {
     }
 
     /// Leaves the stream without a reader; the body of the one it had ends.
-    fn dismiss(&self, state: &mut State) {
+    fn dismiss(&self, state: &mut Log) {
         if state.reader.take().is_some() {
+            state.offset = 0;
             self.audience.leave();
             state.wake();
             self.room.notify_waiters();
@@ -129,8 +130,8 @@ impl EventStream {
                     return Err(Gone);
                 }
                 let Some(laggard) = state.laggard() else {
-                    state.push(self.number, message);
-                    return Ok(());
+                    self.push(&mut state, message);
+                    break;
                 };
                 laggard
             };
@@ -138,6 +139,8 @@ impl EventStream {
                 self.detach(laggard);
             }
         }
+        self.share.settle(&self.this);
+        Ok(())
     }
 
     /// Appends a message at once. A reader that is too far behind loses the stream and has to come
@@ -150,7 +153,9 @@ impl EventStream {
         if state.laggard().is_some() {
             self.dismiss(&mut state);
         }
-        state.push(self.number, message);
+        self.push(&mut state, message);
+        drop(state);
+        self.share.settle(&self.this);
         Ok(())
     }
 
@@ -161,11 +166,18 @@ impl EventStream {
             return;
         }
         for message in messages {
-            state.push(self.number, &message);
+            self.push(&mut state, &message);
         }
         state.finished = Some(Instant::now());
         state.wake();
+        drop(state);
         self.room.notify_waiters();
+        self.share.settle(&self.this);
+    }
+
+    fn push(&self, state: &mut Log, message: &[u8]) {
+        state.push(self.number, message);
+        self.share.set(state.bytes);
     }
 
     pub(super) fn finished_at(&self) -> Option<Instant> {
@@ -208,6 +220,7 @@ impl EventStream {
             return Poll::Ready(None);
         }
         if let Some(event) = state.take() {
+            self.share.set(state.bytes);
             drop(state);
             self.room.notify_waiters();
             return Poll::Ready(Some(event));
@@ -229,59 +242,26 @@ impl EventStream {
     }
 }
 
-// === impl State ===
-
-impl State {
-    /// The position that the next event will have.
-    fn next(&self) -> u64 {
-        self.first + self.log.len() as u64
+impl Holder for EventStream {
+    fn bytes(&self) -> usize {
+        self.share.bytes()
     }
 
-    /// The reader, if it has too much before it to be given more.
-    fn laggard(&mut self) -> Option<u64> {
-        // After this the log is too large only if the reader has yet to get what makes it so.
-        self.trim();
-        let backlog = self.next() - self.cursor;
-        let too_large = backlog > 0 && self.bytes > KEPT_BYTES;
-        self.reader.filter(|_| backlog >= BACKLOG || too_large)
+    fn last_read(&self) -> Instant {
+        lock(&self.state).last_read
     }
 
-    fn push(&mut self, stream: Option<u64>, message: &[u8]) {
-        let position = self.next() + 1;
-        let id = stream.map(|stream| EventId { stream, position }.to_string());
-        let event = encode_event(id.as_deref(), None, message);
-        self.bytes += event.len();
-        self.log.push_back(event);
-        self.trim();
-        self.wake();
-    }
-
-    /// Forgets the oldest events, but none that a present reader has yet to get, and never the
-    /// newest: that may be the answer.
-    fn trim(&mut self) {
-        while self.log.len() > 1
-            && (self.log.len() > KEPT_EVENTS || self.bytes > KEPT_BYTES)
-            && (self.reader.is_none() || self.first < self.cursor)
-        {
-            if let Some(event) = self.log.pop_front() {
-                self.bytes -= event.len();
-                self.first += 1;
+    fn give_up(&self) {
+        let mut state = lock(&self.state);
+        if !state.give_up_read() {
+            state.give_up_unread();
+            self.dismiss(&mut state);
+            // An answer that comes now would be for a client that cannot know of it.
+            if self.number != Some(STANDALONE) {
+                state.finished.get_or_insert_with(Instant::now);
             }
         }
-        self.cursor = self.cursor.max(self.first);
-    }
-
-    fn take(&mut self) -> Option<Bytes> {
-        let index = usize::try_from(self.cursor - self.first).ok()?;
-        let event = self.log.get(index)?.clone();
-        self.cursor += 1;
-        Some(event)
-    }
-
-    fn wake(&mut self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
+        self.share.set(state.bytes);
     }
 }
 
@@ -306,12 +286,20 @@ impl std::fmt::Display for EventId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::http::event_log::{BACKLOG, KEPT_BYTES, KEPT_EVENTS, PIECE};
+    use crate::server::http::unread::{READING, UnreadBudget};
     use std::future::poll_fn;
+    use std::task::Waker;
 
     use proptest::prelude::*;
 
     fn stream(number: u64) -> Arc<EventStream> {
-        EventStream::new(number, Audience::new(Duration::from_millis(20)))
+        within(&UnreadBudget::new(usize::MAX), number)
+    }
+
+    fn within(unread: &Arc<UnreadBudget>, number: u64) -> Arc<EventStream> {
+        let audience = Audience::new(Duration::from_millis(20), Arc::clone(unread));
+        EventStream::new(number, audience)
     }
 
     async fn next(reader: &EventReader) -> Option<String> {
@@ -331,6 +319,17 @@ mod tests {
         numbers
     }
 
+    /// How long the messages are that can be read without waiting.
+    fn drain_bytes(reader: &EventReader) -> usize {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut bytes = 0;
+        while let Poll::Ready(Some(event)) = reader.poll_event(&mut context) {
+            let text = String::from_utf8(event.to_vec()).unwrap();
+            bytes += text.trim_end().rsplit_once("data: ").unwrap().1.len();
+        }
+        bytes
+    }
+
     fn offer(stream: &EventStream, number: u64) {
         stream.offer(number.to_string().as_bytes()).unwrap();
     }
@@ -338,11 +337,11 @@ mod tests {
     #[tokio::test]
     async fn an_event_names_the_place_to_go_on_from() {
         let stream = stream(7);
-        let reader = stream.attach(None);
+        let reader = stream.attach();
         stream.send(b"a").await.unwrap();
         stream.finish([b"b".to_vec()]);
         assert_eq!(next(&reader).await.unwrap(), "id: 7-1\ndata: a\n\n");
-        let resumed = stream.attach(Some(1));
+        let resumed = stream.resume(1).unwrap();
         assert_eq!(next(&reader).await, None);
         assert_eq!(next(&resumed).await.unwrap(), "id: 7-2\ndata: b\n\n");
         assert_eq!(next(&resumed).await, None);
@@ -363,7 +362,7 @@ mod tests {
     #[tokio::test]
     async fn a_writer_waits_for_its_reader_and_not_for_one_that_left() {
         let stream = stream(1);
-        let reader = stream.attach(None);
+        let reader = stream.attach();
         for number in 0..BACKLOG {
             stream.send(number.to_string().as_bytes()).await.unwrap();
         }
@@ -375,13 +374,13 @@ mod tests {
         assert!(futures_util::poll!(&mut blocked).is_pending());
         drop(reader);
         blocked.await.unwrap();
-        assert_eq!(drain(&stream.attach(None)), (1..=65).collect::<Vec<_>>());
+        assert_eq!(drain(&stream.attach()), (1..=65).collect::<Vec<_>>());
     }
 
     #[tokio::test]
     async fn a_reader_that_takes_nothing_holds_its_writer_up_only_for_so_long() {
         let stream = stream(1);
-        let reader = stream.attach(None);
+        let reader = stream.attach();
         assert!(stream.audience.is_present());
         for number in 0..=BACKLOG {
             stream.send(number.to_string().as_bytes()).await.unwrap();
@@ -389,15 +388,15 @@ mod tests {
         assert!(!stream.audience.is_present());
         assert_eq!(next(&reader).await, None);
         drop(reader);
-        let count = drain(&stream.attach(None)).len();
+        let count = drain(&stream.attach()).len();
         assert_eq!(count as u64, BACKLOG + 1);
     }
 
     #[test]
     fn one_reader_after_another_is_one_audience() {
         let stream = stream(1);
-        let first = stream.attach(None);
-        let second = stream.attach(None);
+        let first = stream.attach();
+        let second = stream.attach();
         drop(first);
         assert!(stream.audience.is_present());
         drop(second);
@@ -407,14 +406,14 @@ mod tests {
     #[test]
     fn a_reader_that_is_offered_too_much_loses_the_stream_but_no_event() {
         let stream = stream(1);
-        let reader = stream.attach(None);
+        let reader = stream.attach();
         for number in 0..=BACKLOG {
             offer(&stream, number);
         }
         assert!(!stream.audience.is_present());
         assert_eq!(drain(&reader), Vec::<u64>::new());
         assert_eq!(
-            drain(&stream.attach(Some(0))),
+            drain(&stream.resume(0).unwrap()),
             (0..=BACKLOG).collect::<Vec<_>>()
         );
     }
@@ -428,12 +427,90 @@ mod tests {
         }
         assert!(stream.bytes() <= KEPT_BYTES);
         stream.finish([vec![b'2'; 2 * KEPT_BYTES]]);
-        let reader = stream.attach(Some(0));
+        let reader = stream.resume(0).unwrap();
         let mut context = Context::from_waker(Waker::noop());
         let Poll::Ready(Some(event)) = reader.poll_event(&mut context) else {
             panic!("the newest event is always there");
         };
         assert!(event.starts_with(b"id: 1-6\n"));
+    }
+
+    #[test]
+    fn a_large_event_is_handed_out_in_pieces() {
+        let stream = stream(1);
+        let reader = stream.attach();
+        let message = vec![b'1'; 3 * PIECE];
+        stream.offer(&message).unwrap();
+        stream.finish([b"2".to_vec()]);
+        let mut context = Context::from_waker(Waker::noop());
+        let mut read = Vec::new();
+        while let Poll::Ready(Some(piece)) = reader.poll_event(&mut context) {
+            assert!(piece.len() <= PIECE);
+            read.extend_from_slice(&piece);
+        }
+        let event = [
+            b"id: 1-1\ndata: ",
+            message.as_slice(),
+            b"\n\nid: 1-2\ndata: 2\n\n",
+        ];
+        assert_eq!(read, event.concat());
+        // One that was cut off in the middle of it gets it from its beginning.
+        let resumed = stream.resume(0).unwrap();
+        let Poll::Ready(Some(piece)) = resumed.poll_event(&mut context) else {
+            panic!("there is something to read");
+        };
+        assert!(piece.starts_with(b"id: 1-1\n"));
+    }
+
+    #[tokio::test]
+    async fn the_largest_that_is_not_read_goes_first_and_is_told() {
+        let unread = UnreadBudget::new(3_200);
+        let [small, large] = [1, 2].map(|number| within(&unread, number));
+        small.finish([vec![b'1'; 500]]);
+        large.finish([vec![b'2'; 2_000]]);
+        tokio::time::sleep(READING).await;
+        let read = within(&unread, 3);
+        let reader = read.attach();
+        read.offer(&vec![b'3'; 2_500]).unwrap();
+        assert_eq!(drain_bytes(&reader), 2_500);
+        // Only one was not read for a second and large enough.
+        assert!(large.resume(0).is_none());
+        assert!(small.resume(0).is_some());
+        assert!(unread.held() < 3_500, "{}", unread.held());
+        drop((small, large, read, reader));
+        assert_eq!(unread.held(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_reads_goes_though_nothing_else_happens() {
+        let unread = UnreadBudget::new(1_000);
+        let streams = [1, 2, 3].map(|number| within(&unread, number));
+        for stream in &streams {
+            stream.finish([vec![b'1'; 700]]);
+        }
+        assert!(unread.held() > 2_000);
+        let within_limit = async {
+            while unread.held() > 1_000 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(Duration::from_secs(20), within_limit)
+            .await
+            .unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_was_read_goes_before_what_was_not() {
+        let unread = UnreadBudget::new(1_000);
+        let stream = within(&unread, STANDALONE);
+        let reader = stream.attach();
+        stream.offer(&vec![b'1'; 600]).unwrap();
+        assert_eq!(drain_bytes(&reader), 600);
+        tokio::time::sleep(READING).await;
+        stream.offer(&vec![b'2'; 600]).unwrap();
+        assert_eq!(drain_bytes(&reader), 600);
+        assert!(stream.resume(0).is_none());
+        assert!(stream.resume(1).is_some());
     }
 
     proptest! {
@@ -449,7 +526,7 @@ mod tests {
             for number in 0..before {
                 offer(&stream, number);
             }
-            let reader = stream.attach(Some(position));
+            let reader = stream.resume(position).unwrap();
             for number in before..before + after {
                 offer(&stream, number);
             }
@@ -461,7 +538,7 @@ mod tests {
             }
             let newest = (before + after).saturating_sub(KEPT_EVENTS as u64);
             prop_assert_eq!(
-                drain(&stream.attach(Some(position))),
+                drain(&stream.resume(position).unwrap()),
                 (position.clamp(newest, before + after)..before + after).collect::<Vec<_>>()
             );
         }

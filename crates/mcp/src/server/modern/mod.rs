@@ -42,7 +42,9 @@ use super::exchange::Outcome;
 use super::lock::lock;
 use super::outbound::Outbound;
 use super::route::Route;
-use super::service::{ClientIdentity, Connection, InitializeResult, RequestContext, Service};
+use super::service::{
+    ClientIdentity, Connection, InitializeResult, RequestContext, SameCaller, Service,
+};
 use super::session_id::{NoRandomness, SessionId};
 use crate::modern::{methods, result_type};
 use crate::{ErrorObject, Notification, ProtocolVersion};
@@ -59,6 +61,7 @@ pub(super) struct Modern<S: Service> {
     /// What the service said last about who it is; results repeat it.
     server_info: Mutex<Option<Arc<RawValue>>>,
     ended: Mutex<CancellationToken>,
+    same_caller: SameCaller,
 }
 
 /// A call as one round finds it.
@@ -89,7 +92,14 @@ impl<S: Service> Modern<S> {
             listeners: Arc::new(Listeners::new(max_listeners)),
             server_info: Mutex::default(),
             ended: Mutex::default(),
+            same_caller: |_, _| true,
         }
+    }
+
+    /// A call that waits for input goes on only for who began it.
+    pub(super) fn told_apart_by(mut self, same_caller: SameCaller) -> Self {
+        self.same_caller = same_caller;
+        self
     }
 
     /// Fires when a round's answer is no longer wanted; the transport cancels it when its client
@@ -194,7 +204,7 @@ impl<S: Service> Modern<S> {
         if let Some(state) = &input.state {
             let parked = self.lot.resume(state, |parked| {
                 parked.subject.is_of(&request)
-                    && self.service.admits(&parked.connection, &extensions)
+                    && (self.same_caller)(&parked.connection.extensions, &extensions)
             });
             let parked = parked.ok_or_else(|| {
                 ErrorObject::invalid_params(

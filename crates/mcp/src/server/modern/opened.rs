@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::members::Members;
 use crate::message::empty_object;
 use crate::modern::meta;
+use crate::server::handshake::check_kept;
 use crate::server::service::ClientIdentity;
 use crate::{ErrorObject, LogLevel, ProtocolVersion, Request, codes};
 
@@ -40,7 +41,7 @@ pub(super) struct Input {
 
 /// Why a request cannot be understood. All of these are -32602.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(in crate::server) enum Flaw {
+enum Flaw {
     #[error("params must be an object")]
     Params,
     #[error("params._meta is missing or is not an object")]
@@ -76,8 +77,12 @@ impl Opened {
         self.input.state.is_some()
     }
 
-    pub(in crate::server) fn read(mut request: Request) -> Result<Self, (Request, Flaw)> {
-        match take_apart(&request) {
+    /// `limit` is how many bytes a client may say about itself.
+    pub(in crate::server) fn read(
+        mut request: Request,
+        limit: usize,
+    ) -> Result<Self, (Request, ErrorObject)> {
+        match take_apart(&request, limit) {
             Ok((params, facts, input)) => {
                 request.params = params;
                 Ok(Self {
@@ -86,17 +91,26 @@ impl Opened {
                     input,
                 })
             }
-            Err(flaw) => Err((request, flaw)),
+            Err(error) => Err((request, error)),
         }
     }
 }
 
-fn take_apart(request: &Request) -> Result<(Option<Box<RawValue>>, Facts, Input), Flaw> {
+fn take_apart(
+    request: &Request,
+    limit: usize,
+) -> Result<(Option<Box<RawValue>>, Facts, Input), ErrorObject> {
     let params = request.params.as_deref().ok_or(Flaw::NoMeta)?;
     let mut params = Members::parse(params).map_err(|_| Flaw::Params)?;
     let meta = params.get("_meta").map(ToOwned::to_owned);
     let meta = meta.ok_or(Flaw::NoMeta)?;
     let mut meta = Members::parse(&meta).map_err(|_| Flaw::NoMeta)?;
+    let said = |name| meta.get(name);
+    check_kept(
+        said(meta::CLIENT_CAPABILITIES),
+        said(meta::CLIENT_INFO),
+        limit,
+    )?;
     let facts = Facts::read(&meta)?;
     for era in [
         meta::PROTOCOL_VERSION,
@@ -141,11 +155,11 @@ impl Facts {
         let log_level = meta.get(meta::LOG_LEVEL).map(read_level).transpose()?;
         Ok(Self {
             version,
-            client: ClientIdentity {
-                name: name.map_or_else(|| "unknown".to_owned(), Cow::into_owned),
-                version: client_version.map(Cow::into_owned).unwrap_or_default(),
-                capabilities: capabilities.to_owned(),
-            },
+            client: ClientIdentity::new(
+                name.as_deref(),
+                client_version.as_deref(),
+                capabilities.to_owned(),
+            ),
             log_level,
             progress_token: meta.get("progressToken").map(ToOwned::to_owned),
         })
@@ -155,11 +169,7 @@ impl Facts {
     pub(super) fn unknown() -> Self {
         Self {
             version: ProtocolVersion::MODERN.to_string(),
-            client: ClientIdentity {
-                name: "unknown".to_owned(),
-                version: String::new(),
-                capabilities: empty_object(),
-            },
+            client: ClientIdentity::new(None, None, empty_object()),
             log_level: None,
             progress_token: None,
         }
@@ -213,9 +223,9 @@ impl Input {
 
 // === impl Flaw ===
 
-impl Flaw {
-    pub(in crate::server) fn to_error(&self) -> ErrorObject {
-        ErrorObject::invalid_params(format!("Invalid params: {self}"))
+impl From<Flaw> for ErrorObject {
+    fn from(flaw: Flaw) -> Self {
+        Self::invalid_params(format!("Invalid params: {flaw}"))
     }
 }
 
@@ -224,13 +234,13 @@ mod tests {
     use super::*;
     use crate::RequestId;
 
-    fn open(method: &str, params: &str) -> Result<Opened, Flaw> {
+    fn open(method: &str, params: &str) -> Result<Opened, String> {
         let request = Request {
             id: RequestId::from(1),
             method: method.to_owned(),
             params: Some(RawValue::from_string(params.to_owned()).unwrap()),
         };
-        Opened::read(request).map_err(|(_, flaw)| flaw)
+        Opened::read(request, 1_000).map_err(|(_, error)| error.message)
     }
 
     const META: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}"#;
@@ -308,7 +318,12 @@ mod tests {
             ),
         ];
         for (params, flaw) in table {
-            assert_eq!(open("tools/call", &params).err(), Some(flaw), "{params}");
+            let expected = ErrorObject::from(flaw).message;
+            assert_eq!(
+                open("tools/call", &params).err(),
+                Some(expected),
+                "{params}"
+            );
         }
     }
 

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::LineOptions;
 use crate::modern::is_modern;
 use crate::server::call::{answer, encode_batch, for_service};
-use crate::server::exchange::{Exchange, Outcome};
+use crate::server::exchange::{Exchange, NotBegun, Outcome};
 use crate::server::handshake::{Hello, empty_object};
 use crate::server::modern::Modern;
 use crate::server::outbound::Outbound;
@@ -32,7 +32,11 @@ pub(super) struct Lines<S: Service> {
     /// What connections are made of: the one that `initialize` makes, or that of each request.
     pub(super) extensions: http::Extensions,
     connection: Option<Arc<Connection>>,
+    max_calls: usize,
     permits: Arc<Semaphore>,
+    /// Apart from the calls, so that calls that hang do not cost notifications.
+    notices: Arc<Semaphore>,
+    pub(super) session_bytes: usize,
     pub(super) calls: JoinSet<()>,
 }
 
@@ -48,7 +52,10 @@ impl<S: Service> Lines<S> {
             pipe,
             extensions: options.extensions.clone(),
             connection: None,
+            max_calls: options.max_calls,
             permits: Arc::new(Semaphore::new(options.max_calls)),
+            notices: Arc::new(Semaphore::new(options.max_calls)),
+            session_bytes: options.session_bytes,
             calls: JoinSet::new(),
         }
     }
@@ -75,7 +82,9 @@ impl<S: Service> Lines<S> {
         };
         match message {
             Message::Request(request) => {
-                let permit = self.permit().await;
+                let Some(permit) = self.permit() else {
+                    return self.refuse(request.id).await;
+                };
                 let pipe = self.pipe.clone();
                 let work = self.work(connection, request);
                 self.calls.spawn(async move {
@@ -89,7 +98,10 @@ impl<S: Service> Lines<S> {
             Message::Notification(notification) => {
                 if let Some(notification) = for_service(&self.exchange, notification) {
                     // Beside the reading, because the service may ask the client something.
-                    let permit = self.permit().await;
+                    let Ok(permit) = Arc::clone(&self.notices).try_acquire_owned() else {
+                        tracing::warn!("the client sends more notifications than can be taken");
+                        return;
+                    };
                     let service = Arc::clone(&self.service);
                     self.calls.spawn(async move {
                         service.notification(notification, connection).await;
@@ -108,10 +120,11 @@ impl<S: Service> Lines<S> {
             let error = ErrorObject::new(codes::INVALID_REQUEST, message);
             return self.send(response(None, Err(error)).encode()).await;
         };
-        let permit = self.permit().await;
+        let permit = self.permit();
         let mut work = Vec::new();
         for message in messages {
             match message {
+                Message::Request(request) if permit.is_none() => self.refuse(request.id).await,
                 Message::Request(request) => {
                     work.push(self.work(Arc::clone(&connection), request));
                 }
@@ -158,7 +171,7 @@ impl<S: Service> Lines<S> {
     }
 
     async fn initialize(&mut self, params: Option<&RawValue>) -> Outcome {
-        let hello = Hello::parse(params)?;
+        let hello = Hello::parse(params, self.session_bytes)?;
         let session = SessionId::random().map_err(|error| {
             tracing::error!(%error, "cannot begin a session");
             ErrorObject::internal(error.to_string())
@@ -202,10 +215,15 @@ impl<S: Service> Lines<S> {
         Route::Pipe(self.pipe.clone())
     }
 
-    /// Room for one more call. Nothing is read while there is none.
-    pub(super) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed.
-        Arc::clone(&self.permits).acquire_owned().await.ok()
+    /// Room for one more call, which it has until its answer is on the way. Not waited for: what
+    /// ends a call that hangs is a message that has yet to be read.
+    pub(super) fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.permits).try_acquire_owned().ok()
+    }
+
+    pub(super) async fn refuse(&self, id: RequestId) {
+        let error = NotBegun::TooMany(self.max_calls).to_error();
+        self.send(response(Some(id), Err(error)).encode()).await;
     }
 
     pub(super) async fn send(&self, message: Vec<u8>) {

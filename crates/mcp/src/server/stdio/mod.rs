@@ -18,7 +18,7 @@ use self::lines::Lines;
 use super::modern::Parking;
 use super::service::Service;
 use crate::asked_call;
-use crate::lines::{DEFAULT_LINE_LIMIT, Line, LineReader, LineWriter};
+use crate::lines::{Line, LineReader, LineWriter};
 
 /// Messages that may wait for a client that does not read.
 const WRITE_QUEUE: usize = 64;
@@ -27,7 +27,7 @@ const WRITE_QUEUE: usize = 64;
 pub struct LineOptions {
     /// The longest message that is accepted.
     pub line_limit: usize,
-    /// Requests that may be unanswered before reading pauses.
+    /// Requests that may be unanswered; a further one is refused.
     pub max_calls: usize,
     /// How long calls may go on after the client closed its end.
     pub grace: Duration,
@@ -35,6 +35,8 @@ pub struct LineOptions {
     pub extensions: http::Extensions,
     /// The calls of a modern client that wait for its input.
     pub parking: Parking,
+    /// How many bytes a client may say about itself: its capabilities and its info.
+    pub session_bytes: usize,
 }
 
 /// Why serving ended before the client closed its end.
@@ -130,11 +132,12 @@ fn finished(written: Result<io::Result<()>, JoinError>) -> Result<(), LinesError
 impl Default for LineOptions {
     fn default() -> Self {
         Self {
-            line_limit: DEFAULT_LINE_LIMIT,
+            line_limit: 4 * 1024 * 1024,
             max_calls: 64,
             grace: Duration::from_secs(5),
             extensions: http::Extensions::new(),
             parking: Parking::default(),
+            session_bytes: 64 * 1024,
         }
     }
 }

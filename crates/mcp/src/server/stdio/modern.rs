@@ -13,9 +13,9 @@ use crate::{ErrorObject, Request};
 impl<S: Service> Lines<S> {
     pub(super) async fn modern_request(&mut self, request: Request) {
         let id = request.id.clone();
-        let admitted = match Opened::read(request) {
+        let admitted = match Opened::read(request, self.session_bytes) {
             Ok(opened) => self.admit(opened),
-            Err((_, flaw)) => Err(flaw.to_error()),
+            Err((_, error)) => Err(error),
         };
         match admitted {
             Ok((opened, call)) if opened.request.method == methods::LISTEN => {
@@ -34,7 +34,11 @@ impl<S: Service> Lines<S> {
     }
 
     async fn serve(&mut self, opened: Opened, call: Call) {
-        let permit = self.permit().await;
+        let Some(permit) = self.permit() else {
+            let id = opened.request.id.clone();
+            drop(call);
+            return self.refuse(id).await;
+        };
         let (pipe, cancelled) = (self.pipe.clone(), call.cancelled.clone());
         let modern = Arc::clone(&self.modern);
         let serving = modern.serve(opened, self.extensions.clone(), self.route(), cancelled);

@@ -52,11 +52,12 @@ impl<S: Service> Legacy<S> {
         headers::check_get(headers)?;
         let session = self.session(headers, request.extensions())?;
         let Some(event) = headers::last_event_id(headers)? else {
-            let reader = session.standalone().attach(None);
+            let reader = session.standalone().attach();
             return Ok(self.new_events(session.connection.protocol, reader));
         };
         let stream = session.stream_of(event).ok_or(Reason::UnknownEvent)?;
-        Ok(self.events(None, stream.attach(Some(event.position))))
+        let reader = stream.resume(event.position).ok_or(Reason::LostEvents)?;
+        Ok(self.events(None, reader))
     }
 
     pub(super) fn delete(&self, request: &Request) -> Result<Response, Refusal> {
@@ -77,7 +78,9 @@ impl<S: Service> Legacy<S> {
         let session = self
             .sessions
             .get(id)
-            .filter(|session| self.service.admits(&session.connection, extensions))
+            .filter(|session| {
+                (self.options.same_caller)(&session.connection.extensions, extensions)
+            })
             .ok_or(Reason::UnknownSession)?;
         session.touch();
         Ok(session)

@@ -88,7 +88,7 @@ impl<S: Service> Legacy<S> {
     ) -> Result<HttpResponse, Refusal> {
         let _under_way = self.options.under_way.token();
         let refuse = |reason| Refusal::of(&request.id, reason);
-        let hello = Hello::parse(request.params.as_deref())
+        let hello = Hello::parse(request.params.as_deref(), self.options.session_bytes)
             .map_err(|error| refuse(Reason::Handshake(error)))?;
         let beginnings = Beginnings::new(&self.options);
         let connection = Connection {
@@ -122,7 +122,7 @@ impl<S: Service> Legacy<S> {
             id: Some(request.id),
             outcome: Ok(result),
         };
-        let mut response = json(answer.encode());
+        let mut response = self.json(answer.encode());
         if let Ok(header) = header {
             response.headers_mut().insert(headers::SESSION_ID, header);
         }
@@ -142,9 +142,10 @@ impl<S: Service> Legacy<S> {
     }
 
     async fn call(&self, session: Arc<Session>, request: Request) -> HttpResponse {
+        session.mark_used();
         let call = match session.exchange().begin(&request.id) {
             Ok(call) => call,
-            Err(refused) => return json(refusal_of(&request, &refused).encode()),
+            Err(refused) => return self.json(refusal_of(&request, &refused).encode()),
         };
         let stream = session.new_stream();
         let (cancelled, id) = (call.cancelled.clone(), request.id.clone());
@@ -166,6 +167,7 @@ impl<S: Service> Legacy<S> {
     }
 
     async fn batch(&self, session: Arc<Session>, messages: Vec<Message>) -> HttpResponse {
+        session.mark_used();
         let stream = session.new_stream();
         let (mut work, mut ids) = (Vec::new(), Vec::new());
         for message in messages {
@@ -198,6 +200,10 @@ impl<S: Service> Legacy<S> {
         self.respond(session, stream, ids, answers).await
     }
 
+    fn json(&self, message: Vec<u8>) -> HttpResponse {
+        json(message, &self.options.unread)
+    }
+
     /// One request on its way through the service, independent of this connection.
     fn work(
         &self,
@@ -226,7 +232,7 @@ impl<S: Service> Legacy<S> {
         ids: Vec<RequestId>,
         answers: impl Future<Output = Answers> + Send + 'static,
     ) -> HttpResponse {
-        let reader = stream.attach(None);
+        let reader = stream.attach();
         let unheard = Unheard(Some(Arc::clone(&stream)));
         // Until the answer is in the stream, or in our response.
         let under_way = self.options.under_way.token();
@@ -235,7 +241,7 @@ impl<S: Service> Legacy<S> {
             biased;
             (answers, _under_way) = &mut answers => {
                 if let Some(message) = answers.to_json() && stream.finish_if_silent() {
-                    return json(message);
+                    return self.json(message);
                 }
                 stream.finish(answers.into_messages());
             }
@@ -252,7 +258,7 @@ impl<S: Service> Legacy<S> {
         if stream.is_silent() && stream.finished_at().is_some() {
             return if session.exchange().has_ended() {
                 // Not 404, after which clients send a request again: this one may have run.
-                json(cut_off(ids))
+                self.json(cut_off(ids))
             } else {
                 // Cancelled: events that end without an answer, and with nothing to resume.
                 self.events(None, reader)

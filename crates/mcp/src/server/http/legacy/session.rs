@@ -1,7 +1,7 @@
 //! One session: its connection, its streams, and when it was last used.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,14 +10,11 @@ use tokio::time::Instant;
 use crate::server::exchange::Exchange;
 use crate::server::http::HttpOptions;
 use crate::server::http::audience::Audience;
-use crate::server::http::stream::{EventId, EventStream};
+use crate::server::http::stream::{EventId, EventStream, STANDALONE};
 use crate::server::lock::lock;
 use crate::server::route::Route;
 use crate::server::service::Connection;
 use crate::server::{Outbound, SessionId};
-
-/// The stream of messages that belong to no request.
-const STANDALONE: u64 = 0;
 
 /// What a session keeps of streams that have ended, for clients that lost the connection just
 /// before: so many, so large in all, for so long.
@@ -34,6 +31,8 @@ pub(super) struct Session {
     /// The streams of requests that are answered by events, in the order they began.
     streams: Mutex<BTreeMap<u64, Arc<EventStream>>>,
     next_stream: AtomicU64,
+    /// Whether its client ever made a request after `initialize`.
+    used: AtomicBool,
     begun: Instant,
     /// Milliseconds after `begun`.
     last_used: AtomicU64,
@@ -44,6 +43,8 @@ pub(super) struct Session {
 pub(super) struct Worth {
     pub(super) busy: bool,
     present: bool,
+    /// Sessions that were only opened go first, so that opening many costs none in use.
+    used: bool,
     last_used: Instant,
 }
 
@@ -55,8 +56,9 @@ pub(super) struct Beginnings {
 
 impl Beginnings {
     pub(super) fn new(options: &HttpOptions) -> Self {
+        let audience = Audience::new(options.stall, Arc::clone(&options.unread));
         Self {
-            standalone: EventStream::new(STANDALONE, Audience::new(options.stall)),
+            standalone: EventStream::new(STANDALONE, audience),
             exchange: Exchange::new(options.max_calls),
         }
     }
@@ -80,6 +82,7 @@ impl Session {
             standalone,
             streams: Mutex::default(),
             next_stream: AtomicU64::new(STANDALONE + 1),
+            used: AtomicBool::new(false),
             begun: Instant::now(),
             last_used: AtomicU64::new(0),
         }
@@ -118,6 +121,10 @@ impl Session {
         lock(&self.streams).get(&event.stream).cloned()
     }
 
+    pub(super) fn mark_used(&self) {
+        self.used.store(true, Ordering::Relaxed);
+    }
+
     pub(super) fn touch(&self) {
         let elapsed = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_used.store(elapsed, Ordering::Relaxed);
@@ -127,6 +134,7 @@ impl Session {
         Worth {
             busy: self.exchange().is_busy(),
             present: self.audience.is_present(),
+            used: self.used.load(Ordering::Relaxed),
             last_used: self.begun + Duration::from_millis(self.last_used.load(Ordering::Relaxed)),
         }
     }
@@ -177,9 +185,11 @@ fn forget_old(streams: &mut BTreeMap<u64, Arc<EventStream>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::http::unread::UnreadBudget;
 
     fn running(number: u64) -> Arc<EventStream> {
-        EventStream::new(number, Audience::new(Duration::ZERO))
+        let unread = UnreadBudget::new(usize::MAX);
+        EventStream::new(number, Audience::new(Duration::ZERO, unread))
     }
 
     fn finished(number: u64, bytes: usize) -> Arc<EventStream> {

@@ -22,6 +22,7 @@ use super::headers;
 use super::refusal::{Reason, Refusal};
 use super::reply::{empty, event_stream, json};
 use super::stream::EventStream;
+use super::unread::UnreadBudget;
 use crate::modern::methods;
 use crate::server::modern::{Answer, Modern, Opened};
 use crate::server::route::Route;
@@ -37,6 +38,8 @@ pub(super) struct ModernDoor<S: Service> {
     stall: Duration,
     draining: CancellationToken,
     under_way: TaskTracker,
+    session_bytes: usize,
+    unread: Arc<UnreadBudget>,
 }
 
 /// Whether a message is of this era; if not, it is part of a session or opens one.
@@ -57,7 +60,8 @@ pub(super) fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
 impl<S: Service> ModernDoor<S> {
     pub(super) fn new(service: Arc<S>, options: &HttpOptions) -> Self {
         let (parking, max_listeners) = (options.parking, options.max_sessions);
-        let modern = Modern::new(Arc::clone(&service), parking, max_listeners);
+        let modern = Modern::new(Arc::clone(&service), parking, max_listeners)
+            .told_apart_by(options.same_caller);
         Self {
             service,
             modern: Arc::new(modern),
@@ -66,6 +70,8 @@ impl<S: Service> ModernDoor<S> {
             stall: options.stall,
             draining: options.draining.clone(),
             under_way: options.under_way.clone(),
+            session_bytes: options.session_bytes,
+            unread: Arc::clone(&options.unread),
         }
     }
 
@@ -102,8 +108,8 @@ impl<S: Service> ModernDoor<S> {
             let status = StatusCode::BAD_REQUEST;
             Refusal::of(&request.id, Reason::Modern { status, error })
         };
-        let opened =
-            Opened::read(request).map_err(|(request, flaw)| refuse(&request, flaw.to_error()))?;
+        let opened = Opened::read(request, self.session_bytes)
+            .map_err(|(request, error)| refuse(&request, error))?;
         let Opened { request, facts, .. } = &opened;
         if self.draining.is_cancelled() && !opened.resumes() {
             return Err(Refusal::of(&request.id, Reason::Stopping));
@@ -138,8 +144,8 @@ impl<S: Service> ModernDoor<S> {
 
     /// Answers by JSON if the service answers soon and says nothing else before; else by events.
     async fn respond(&self, parts: Parts, opened: Opened) -> HttpResponse {
-        let stream = EventStream::fleeting(Audience::new(self.stall));
-        let reader = stream.attach(None);
+        let stream = EventStream::fleeting(self.audience());
+        let reader = stream.attach();
         let round = self.modern.new_round();
         let hang_up = round.clone().drop_guard();
         let route = Route::Stream(Arc::clone(&stream));
@@ -151,7 +157,7 @@ impl<S: Service> ModernDoor<S> {
         tokio::select! {
             biased;
             (answer, _under_way) = &mut answering => match answer {
-                Some(answer) if stream.finish_if_silent() => return plain(answer),
+                Some(answer) if stream.finish_if_silent() => return self.plain(answer),
                 answer => stream.finish(answer.map(|answer| answer.message)),
             },
             () = reader.opened() => {}
@@ -168,8 +174,8 @@ impl<S: Service> ModernDoor<S> {
     }
 
     async fn listen(&self, parts: Parts, opened: Opened) -> HttpResponse {
-        let stream = EventStream::fleeting(Audience::new(self.stall));
-        let reader = stream.attach(None);
+        let stream = EventStream::fleeting(self.audience());
+        let reader = stream.attach();
         let id = opened.request.id.clone();
         let modern = Arc::clone(&self.modern);
         let route = Route::Stream(stream);
@@ -181,8 +187,26 @@ impl<S: Service> ModernDoor<S> {
                 let body = reader.into_body(None, self.keep_alive);
                 event_stream(Tied::new(body, subscription))
             }
-            Err(error) => plain(Answer::refusal(id, error)),
+            Err(error) => self.plain(Answer::refusal(id, error)),
         }
+    }
+
+    fn plain(&self, answer: Answer) -> HttpResponse {
+        let mut response = json(answer.message, &self.unread);
+        *response.status_mut() = match answer.error {
+            Some(codes::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+            Some(
+                codes::HEADER_MISMATCH
+                | codes::MISSING_CLIENT_CAPABILITY
+                | codes::UNSUPPORTED_PROTOCOL_VERSION,
+            ) => StatusCode::BAD_REQUEST,
+            _ => StatusCode::OK,
+        };
+        response
+    }
+
+    fn audience(&self) -> Arc<Audience> {
+        Audience::new(self.stall, Arc::clone(&self.unread))
     }
 
     async fn notified(&self, parts: Parts, notification: Notification) {
@@ -200,18 +224,4 @@ impl<S: Service> Drop for ModernDoor<S> {
     fn drop(&mut self) {
         self.end_all();
     }
-}
-
-fn plain(answer: Answer) -> HttpResponse {
-    let mut response = json(answer.message);
-    *response.status_mut() = match answer.error {
-        Some(codes::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
-        Some(
-            codes::HEADER_MISMATCH
-            | codes::MISSING_CLIENT_CAPABILITY
-            | codes::UNSUPPORTED_PROTOCOL_VERSION,
-        ) => StatusCode::BAD_REQUEST,
-        _ => StatusCode::OK,
-    };
-    response
 }
