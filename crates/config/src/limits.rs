@@ -85,7 +85,8 @@ limits! {
     connections: count = 1_024;
     /// How long a client may take to send the head of a request.
     header_timeout: time = Duration::from_secs(10);
-    /// How long a client may pause while it sends the body of a request.
+    /// How long a client may pause while it sends the body of a request; the whole body may take
+    /// ten times as long.
     body_timeout: time = Duration::from_secs(30);
     /// How long a connection may stay open between two requests.
     idle_timeout: time = Duration::from_mins(5);

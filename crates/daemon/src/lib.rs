@@ -19,6 +19,6 @@ pub use daemon::{Daemon, StartError, surroundings};
 pub use data_dir::{DataDir, DataDirError, Lock};
 pub use door::AgentDoor;
 pub use engine::{CallRequest, Caller, Engine};
-pub use http::{ApiKeyError, ListenError, local_router};
+pub use http::{ApiKeyError, Holder, ListenError, held_by, local_router};
 pub use pins::{Pins, PinsError};
 pub use rest::api_document;

@@ -138,7 +138,7 @@ pub enum CallError {
     /// The answer is over `limits.upstream_message_bytes`.
     #[error(
         "the answer of {server} has more than {limit} bytes, which is the most that \
-         `limits.upstream_message_bytes` allows"
+         `limits.upstream_message_bytes` allows; the call may have been carried out"
     )]
     TooLarge { server: ServerName, limit: usize },
     /// The call waited for its client's answer, and its connection was needed.

@@ -49,12 +49,8 @@ pub(crate) async fn list_tools(
         } = serde_json::from_str(page.get()).map_err(ListingError::Shape)?;
         let before = names.len();
         for raw in listed {
-            let tool = match ToolDefinition::parse(server, raw.to_owned()) {
-                Ok(tool) if schema_bytes(&tool) > limits.schema_bytes => {
-                    let bytes = schema_bytes(&tool);
-                    tracing::warn!(tool = %tool.id, bytes, "tool left out: its schema is over limits.schema_bytes");
-                    continue;
-                }
+            let parsed = ToolDefinition::parse_within(server, raw.to_owned(), limits.schema_bytes);
+            let tool = match parsed {
                 Ok(tool) => tool,
                 Err(error) => {
                     tracing::warn!(%server, error = crate::failure::chain(&error), "tool left out");
@@ -89,12 +85,6 @@ pub(crate) fn budget(limits: &config::Limits) -> ListingBudget {
         bytes: limits.listing_bytes,
         time: limits.listing_time.get(),
     }
-}
-
-fn schema_bytes(tool: &ToolDefinition) -> usize {
-    tool.input_schema
-        .as_deref()
-        .map_or(0, |schema| schema.get().len())
 }
 
 async fn request_page(

@@ -195,6 +195,8 @@ async fn a_port_that_somebody_else_has_is_seen() {
     let output = home.cli(["doctor", "--listen", &address]).await;
     output.ended_with(1);
     assert!(output.stdout.contains("PORT_IN_USE"), "{}", output.stdout);
+    let holder = format!("process {}", std::process::id());
+    assert!(output.stdout.contains(&holder), "{}", output.stdout);
     assert!(
         output.stdout.contains("mcpproxy serve --listen 127.0.0.1:"),
         "{}",

@@ -93,6 +93,23 @@ async fn a_body_in_pieces_may_take_longer_than_the_time_for_one_piece() {
 }
 
 #[tokio::test]
+async fn a_body_that_never_ends_is_cut_off() {
+    let daemon = limited(json!({"body_timeout": "500ms"})).await;
+    let mut stream = open(daemon.address()).await;
+    let whole = post("/mcp", &[], &"x".repeat(100_000));
+    send(&mut stream, &whole[..whole.len() - 99_999]).await;
+    let begun = Instant::now();
+    // One byte after the other, each of them in time, until the daemon has hung up.
+    while stream.write_all(b"x").await.is_ok() && !is_closed(&mut stream, PAUSE).await {
+        assert!(begun.elapsed() < DEADLINE, "the body may take for ever");
+    }
+    assert!(
+        begun.elapsed() > Duration::from_secs(4),
+        "it was cut off for a pause"
+    );
+}
+
+#[tokio::test]
 async fn an_idle_connection_is_closed_and_one_in_use_is_not() {
     let daemon = limited(json!({"idle_timeout": "1s", "header_timeout": "10s"})).await;
     let (mut idle, mut used) = (open(daemon.address()).await, open(daemon.address()).await);

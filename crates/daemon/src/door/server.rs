@@ -1,7 +1,6 @@
 //! `/mcp/server/{name}`: one upstream as itself. Everything passes both ways; calls of tools take
 //! the one path, on the lane of their tier.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -66,7 +65,7 @@ impl ServerDoor {
                 let upstream = self.upstream().await?;
                 let client = self.clients.on_behalf(&context);
                 let listing = forward(&upstream, "tools/list", request.params, &client, &context);
-                Ok(self.without_held(&upstream, listing.await?))
+                Ok(self.callable(&upstream, &listing.await?))
             }
             method => {
                 let upstream = self.upstream().await?;
@@ -94,33 +93,40 @@ impl ServerDoor {
         call_tool(&self.engine, &call, &client, context).await
     }
 
-    /// The list without tools that wait for the operator; as it is where there are none.
-    fn without_held(&self, upstream: &Upstream, page: Box<RawValue>) -> Box<RawValue> {
+    /// The list without tools that wait for the operator and without those whose names no call
+    /// may have; as it is where there are none.
+    fn callable(&self, upstream: &Upstream, page: &RawValue) -> Box<RawValue> {
         #[derive(Deserialize)]
         struct Named {
-            name: String,
+            name: ToolName,
         }
 
         let status = upstream.status();
-        let tools = status.tools.all().iter();
-        let held: HashSet<&str> = tools
-            .filter(|tool| self.engine.holds(tool))
-            .map(|tool| tool.id.tool().as_str())
-            .collect();
-        if held.is_empty() {
-            return page;
-        }
-        let shown = Members::parse(&page).ok().and_then(|mut members| {
-            let tools = members.get("tools")?;
-            let mut tools: Vec<Box<RawValue>> = serde_json::from_str(tools.get()).ok()?;
-            tools.retain(|tool| {
-                let named = serde_json::from_str::<Named>(tool.get());
-                named.is_ok_and(|tool| !held.contains(tool.name.as_str()))
-            });
-            members.set("tools", raw(&tools).ok()?);
+        let is_callable = |tool: &RawValue| {
+            let Ok(Named { name }) = serde_json::from_str(tool.get()) else {
+                return false;
+            };
+            !status
+                .tools
+                .get(&name)
+                .is_some_and(|tool| self.engine.holds(tool))
+        };
+        let shown = || -> Option<Box<RawValue>> {
+            let mut members = Members::parse(page).ok()?;
+            let Some(listed) = members.get("tools") else {
+                return Some(page.to_owned());
+            };
+            let mut tools: Vec<&RawValue> = serde_json::from_str(listed.get()).ok()?;
+            let before = tools.len();
+            tools.retain(|tool| is_callable(tool));
+            if tools.len() == before {
+                return Some(page.to_owned());
+            }
+            let tools = raw(&tools).ok()?;
+            members.set("tools", tools);
             members.to_raw().ok()
-        });
-        shown.unwrap_or_else(empty_object)
+        };
+        shown().unwrap_or_else(empty_object)
     }
 
     async fn subscribe(&self, request: &Request, context: &RequestContext) -> Answer {

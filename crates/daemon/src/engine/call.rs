@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use catalog::ToolDefinition;
-use config::Limits;
-use mcp::client::RequestError;
 use mcp::{ErrorObject, RawValue};
 use policy::{
     Call, Code, IntentDeclaration, IntentMode, Refusal, Tier, ToolId, ToolVariant, decide,
@@ -127,7 +125,7 @@ impl Engine {
                 if let CallError::Rpc(answered) = &failure {
                     error = Some(answered.clone());
                 }
-                failed(&admitted.tool, failure, &self.config.load().limits)
+                failed(&admitted.tool, failure)
             }),
             None => Err(interrupted(&request.name, sent.load(Ordering::Relaxed))),
         };
@@ -242,25 +240,13 @@ fn interrupted(name: &str, sent: bool) -> Refusal {
     Refusal::new(Code::Interrupted, message).with("sent", sent)
 }
 
-fn failed(tool: &ToolId, error: CallError, limits: &Limits) -> Refusal {
+fn failed(tool: &ToolId, error: CallError) -> Refusal {
     let sent = error.may_have_run();
-    refusal_of(tool, error, limits).with("sent", sent)
+    refusal_of(tool, error).with("sent", sent)
 }
 
-fn refusal_of(tool: &ToolId, error: CallError, limits: &Limits) -> Refusal {
+fn refusal_of(tool: &ToolId, error: CallError) -> Refusal {
     match error {
-        CallError::Wire(RequestError::TooLarge { .. }) => {
-            let limit = limits.upstream_message_bytes;
-            let message = format!(
-                "Tool '{tool}' answered with more than {}, which is the most that one message of a \
-                 server may have. The call may have had its effect. Do: ask the tool for less, or \
-                 have the operator raise limits.upstream_message_bytes",
-                size(limit)
-            );
-            Refusal::new(Code::UpstreamError, message)
-                .with("tool", tool.as_str())
-                .with("limit_bytes", limit)
-        }
         CallError::Unavailable { state, .. } => unavailable(tool.server(), &state),
         CallError::Timeout { after } => {
             let seconds = after.as_secs_f64();
@@ -323,15 +309,5 @@ fn refusal_of(tool: &ToolId, error: CallError, limits: &Limits) -> Refusal {
         )
         .with("tool", tool.as_str()),
         error @ CallError::Meta(_) => Refusal::new(Code::InvalidArgs, error.to_string()),
-    }
-}
-
-/// A number of bytes as people write it.
-fn size(bytes: usize) -> String {
-    const MIB: usize = 1024 * 1024;
-
-    match bytes % MIB {
-        0 => format!("{} MiB", bytes / MIB),
-        _ => format!("{bytes} bytes"),
     }
 }

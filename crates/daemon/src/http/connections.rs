@@ -17,6 +17,8 @@ use super::seldom::Seldom;
 
 /// A client that read something within this time is not dropped to free memory.
 const READING: Duration = Duration::from_secs(1);
+/// The whole of a body may take this many times as long as a pause in it.
+const WHOLE_BODY: u32 = 10;
 /// How often a listener without room looks for a connection that can be closed.
 const ROOM_CHECK: Duration = Duration::from_millis(50);
 const SHORTEST_TICK: Duration = Duration::from_millis(10);
@@ -396,7 +398,12 @@ impl Progress {
         match self.phase {
             Phase::Idle => past(self.begun, limits.idle_timeout).then_some(Overdue::Idle),
             Phase::Head => past(self.begun, limits.header_timeout).then_some(Overdue::Head),
-            Phase::Body => past(self.moved, limits.body_timeout).then_some(Overdue::Body),
+            Phase::Body => {
+                let whole = limits.body_timeout.get().saturating_mul(WHOLE_BODY);
+                let overdue = past(self.moved, limits.body_timeout)
+                    || now.saturating_duration_since(self.begun) >= whole;
+                overdue.then_some(Overdue::Body)
+            }
             Phase::Answer => None,
         }
     }

@@ -16,7 +16,7 @@ pub struct Holder {
 impl Holder {
     /// Looks for the process that keeps others from `address`. Processes of other users cannot be
     /// looked into.
-    pub(super) fn of(address: SocketAddr) -> Option<Self> {
+    pub fn of(address: SocketAddr) -> Option<Self> {
         let sockets: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
             .iter()
             .filter_map(|table| fs::read_to_string(table).ok())
@@ -39,7 +39,7 @@ impl Holder {
 }
 
 /// For a message, after the address.
-pub(super) fn held_by(holder: Option<&Holder>) -> String {
+pub fn held_by(holder: Option<&Holder>) -> String {
     holder
         .map(|Holder { pid, name }| format!(", which process {pid} ({name}) uses"))
         .unwrap_or_default()

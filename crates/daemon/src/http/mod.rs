@@ -13,6 +13,7 @@ mod wire;
 
 pub use auth::ApiKeyError;
 pub(crate) use auth::{ApiKey, Principal, api_key_file};
+pub use holder::{Holder, held_by};
 pub use listen::ListenError;
 pub(crate) use listen::Listeners;
 pub use router::local_router;

@@ -114,7 +114,8 @@ async fn check_free(listen: SocketAddr, report: &mut Report) {
     match TcpListener::bind(listen).await {
         Ok(_) => report.fine(Area::Port, None, format!("{listen} is free")),
         Err(error) => {
-            let cause = format!("{listen} cannot be used: {error}");
+            let holder = daemon::held_by(daemon::Holder::of(listen).as_ref());
+            let cause = format!("{listen} cannot be used{holder}: {error}");
             let mut other = listen;
             other.set_port(0);
             let free = TcpListener::bind(other).await;

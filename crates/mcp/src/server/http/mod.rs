@@ -3,7 +3,6 @@
 //! Host, Origin and authentication are checked before a request comes here; what they found out
 //! travels in the request's extensions and is kept in [`Connection::extensions`].
 
-mod answer_body;
 mod audience;
 mod body;
 mod detach;

@@ -1,27 +1,15 @@
 //! The three kinds of HTTP response that a door gives.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use super::answer_body::AnswerBody;
-use super::unread::UnreadBudget;
-
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Answers from this size on count as held until they are read.
-const LARGE: usize = 256 * 1024;
-
-pub(super) fn json(message: Vec<u8>, unread: &Arc<UnreadBudget>) -> Response {
-    let mut response = Response::new(if message.len() < LARGE {
-        Body::from(message)
-    } else {
-        Body::new(AnswerBody::new(message, unread))
-    });
+pub(super) fn json(message: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(message));
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
     response

@@ -122,7 +122,7 @@ impl<S: Service> Legacy<S> {
             id: Some(request.id),
             outcome: Ok(result),
         };
-        let mut response = self.json(answer.encode());
+        let mut response = json(answer.encode());
         if let Ok(header) = header {
             response.headers_mut().insert(headers::SESSION_ID, header);
         }
@@ -145,7 +145,7 @@ impl<S: Service> Legacy<S> {
         session.mark_used();
         let call = match session.exchange().begin(&request.id) {
             Ok(call) => call,
-            Err(refused) => return self.json(refusal_of(&request, &refused).encode()),
+            Err(refused) => return json(refusal_of(&request, &refused).encode()),
         };
         let stream = session.new_stream();
         let (cancelled, id) = (call.cancelled.clone(), request.id.clone());
@@ -200,10 +200,6 @@ impl<S: Service> Legacy<S> {
         self.respond(session, stream, ids, answers).await
     }
 
-    fn json(&self, message: Vec<u8>) -> HttpResponse {
-        json(message, &self.options.unread)
-    }
-
     /// One request on its way through the service, independent of this connection.
     fn work(
         &self,
@@ -241,7 +237,7 @@ impl<S: Service> Legacy<S> {
             biased;
             (answers, _under_way) = &mut answers => {
                 if let Some(message) = answers.to_json() && stream.finish_if_silent() {
-                    return self.json(message);
+                    return json(message);
                 }
                 stream.finish(answers.into_messages());
             }
@@ -258,7 +254,7 @@ impl<S: Service> Legacy<S> {
         if stream.is_silent() && stream.finished_at().is_some() {
             return if session.exchange().has_ended() {
                 // Not 404, after which clients send a request again: this one may have run.
-                self.json(cut_off(ids))
+                json(cut_off(ids))
             } else {
                 // Cancelled: events that end without an answer, and with nothing to resume.
                 self.events(None, reader)

@@ -157,7 +157,7 @@ impl<S: Service> ModernDoor<S> {
         tokio::select! {
             biased;
             (answer, _under_way) = &mut answering => match answer {
-                Some(answer) if stream.finish_if_silent() => return self.plain(answer),
+                Some(answer) if stream.finish_if_silent() => return plain(answer),
                 answer => stream.finish(answer.map(|answer| answer.message)),
             },
             () = reader.opened() => {}
@@ -187,22 +187,8 @@ impl<S: Service> ModernDoor<S> {
                 let body = reader.into_body(None, self.keep_alive);
                 event_stream(Tied::new(body, subscription))
             }
-            Err(error) => self.plain(Answer::refusal(id, error)),
+            Err(error) => plain(Answer::refusal(id, error)),
         }
-    }
-
-    fn plain(&self, answer: Answer) -> HttpResponse {
-        let mut response = json(answer.message, &self.unread);
-        *response.status_mut() = match answer.error {
-            Some(codes::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
-            Some(
-                codes::HEADER_MISMATCH
-                | codes::MISSING_CLIENT_CAPABILITY
-                | codes::UNSUPPORTED_PROTOCOL_VERSION,
-            ) => StatusCode::BAD_REQUEST,
-            _ => StatusCode::OK,
-        };
-        response
     }
 
     fn audience(&self) -> Arc<Audience> {
@@ -224,4 +210,18 @@ impl<S: Service> Drop for ModernDoor<S> {
     fn drop(&mut self) {
         self.end_all();
     }
+}
+
+fn plain(answer: Answer) -> HttpResponse {
+    let mut response = json(answer.message);
+    *response.status_mut() = match answer.error {
+        Some(codes::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+        Some(
+            codes::HEADER_MISMATCH
+            | codes::MISSING_CLIENT_CAPABILITY
+            | codes::UNSUPPORTED_PROTOCOL_VERSION,
+        ) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    };
+    response
 }
