@@ -5,6 +5,7 @@
 
 mod believed_time;
 mod chain;
+mod clock;
 mod encoding;
 mod event;
 mod export;
@@ -26,6 +27,7 @@ mod verify;
 mod words;
 
 pub use chain::{Checkpoint, Hash, InvalidHash, Link};
+pub use clock::now;
 pub use event::{Event, Follow, FollowError, Phase, Replay};
 pub use export::{Export, ExportError, ExportFormat, ExportRequest};
 /// What only fuzz targets need from outside.

@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{Hash, Link};
+use crate::clock;
 use crate::event::Follow;
 use crate::export::{Export, ExportRequest};
 use crate::filter::Filter;
@@ -21,6 +22,9 @@ use crate::stats::{GroupBy, Period, Summary, Usage};
 use crate::store::{ActivityStore, Durability, Entry, Health, StoreError};
 use crate::verify::Verification;
 use redact::Redactor;
+
+/// A clock that is this far behind the identifiers was set back.
+const CLOCK_STEP: SignedDuration = SignedDuration::from_secs(1);
 
 /// The activity log. Cheap to clone.
 #[derive(Clone)]
@@ -69,7 +73,7 @@ pub struct OpenRecord {
 
 impl Activity {
     pub fn new(store: Arc<dyn ActivityStore>, settings: Settings) -> Self {
-        Self::with_clock(store, settings, Timestamp::now)
+        Self::with_clock(store, settings, clock::now)
     }
 
     pub fn with_clock(store: Arc<dyn ActivityStore>, settings: Settings, clock: Clock) -> Self {
@@ -271,8 +275,14 @@ impl Drop for OpenRecord {
 
 impl Inner {
     fn started(&self, start: Start<'_>) -> Started {
-        let id = self.ids.next((self.clock)());
-        self.settings.load().started(id, start)
+        let now = (self.clock)();
+        let id = self.ids.next(now);
+        let mut started = self.settings.load().started(id, start);
+        if id.timestamp().duration_since(now) > CLOCK_STEP {
+            let warning = format!("CLOCK_SET_BACK: the clock showed {now:.3}");
+            started.metadata.warnings.push(warning);
+        }
+        started
     }
 
     fn ended(&self, end: End<'_>) -> Ended {

@@ -192,7 +192,10 @@ mod tests {
                 r#""intent_declaration": {"mode": "inferred"}"#,
                 [true, false, false, false],
             ),
-            (r#""api_key": "k""#, [false, true, false, false]),
+            (
+                r#""api_key": "a key of sixteen""#,
+                [false, true, false, false],
+            ),
             (r#""require_mcp_auth": true"#, [false, true, false, false]),
             (
                 r#""allow_stdio_over_http": true"#,

@@ -4,6 +4,7 @@ use policy::{PatternError, ServerGlobError, ServerNameError};
 
 use crate::duration::DurationError;
 use crate::json::{JsonPath, Kind, Position};
+use crate::model::SHORTEST_API_KEY;
 use crate::template::TemplateError;
 use crate::url::UrlError;
 
@@ -54,6 +55,8 @@ pub enum Problem {
     },
     #[error("a key cannot be a reference")]
     ReferenceAsKey,
+    #[error("a key of {length} characters can be guessed; {SHORTEST_API_KEY} are the least")]
+    ShortKey { length: usize },
     #[error(transparent)]
     Duration(#[from] DurationError),
     #[error(transparent)]
@@ -122,6 +125,7 @@ impl Problem {
             Self::ReferenceAsKey => {
                 "leave it out and set the environment variable MCPPROXY_API_KEY instead"
             }
+            Self::ShortKey { .. } => "leave it out, and mcpproxy makes one",
             Self::Duration(_) => "write seconds, or a text such as \"30s\", \"500ms\" or \"2m\"",
             Self::Pattern(_) => "write server:tool, where * stands for any characters",
             Self::ServerGlob(_) => "use server names with * and ? as wildcards",

@@ -35,7 +35,9 @@ pub use fault::{Fault, Problem};
 pub use json::{JsonPath, Kind, Position};
 pub use limits::{Limits, Time};
 pub use load::{Loaded, ParsedServer, load, parse, parse_server};
-pub use model::{ActivityConfig, Config, DoorsConfig, Payloads, RetrieveToolsConfig};
+pub use model::{
+    ActivityConfig, Config, DoorsConfig, Payloads, RetrieveToolsConfig, SHORTEST_API_KEY,
+};
 pub use overrides::ToolOverrides;
 pub use resolve::{Place, ResolveError, ResolvedTransport};
 pub use save::{Document, SaveError, write_new};

@@ -16,7 +16,9 @@ use crate::error::LoadError;
 use crate::fault::{Fault, Problem};
 use crate::json::{Fields, JsonPath, Kind, Node, Position};
 use crate::limits::read_limits;
-use crate::model::{ActivityConfig, Config, DoorsConfig, Payloads, RetrieveToolsConfig};
+use crate::model::{
+    ActivityConfig, Config, DoorsConfig, Payloads, RetrieveToolsConfig, SHORTEST_API_KEY,
+};
 use crate::overrides::ToolOverrides;
 use crate::secret::Secret;
 use crate::template::Template;
@@ -281,6 +283,10 @@ fn read_api_key(node: &Node<'_>) -> Result<Secret, Fault> {
         .map_or(true, |template| template.variables().next().is_some());
     if holds_reference {
         return Err(node.fault(Problem::ReferenceAsKey));
+    }
+    let length = text.chars().count();
+    if length < SHORTEST_API_KEY {
+        return Err(node.fault(Problem::ShortKey { length }));
     }
     Ok(text.into())
 }

@@ -13,6 +13,9 @@ use crate::overrides::ToolOverrides;
 use crate::secret::Secret;
 use crate::server::ServerConfig;
 
+/// An API key with fewer characters can be guessed.
+pub const SHORTEST_API_KEY: usize = 16;
+
 /// The whole config.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {

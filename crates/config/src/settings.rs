@@ -187,11 +187,12 @@ mod tests {
 
     #[test]
     fn the_command_line_overrules_the_file() {
-        let text = br#"{"listen": "127.0.0.1:1", "data_dir": "/file", "api_key": "file"}"#;
+        let text =
+            br#"{"listen": "127.0.0.1:1", "data_dir": "/file", "api_key": "the key in a file"}"#;
         let from_file = settings(named("/c/m.json")).parse(text).unwrap().config;
         assert_eq!(from_file.listen.port(), 1);
         assert_eq!(from_file.data_dir.as_deref(), Some(Path::new("/file")));
-        assert_eq!(from_file.api_key, Some("file".into()));
+        assert_eq!(from_file.api_key, Some("the key in a file".into()));
         let overruled = settings(CommandLine {
             config: Some("/c/m.json".into()),
             data_dir: Some("/flag".into()),

@@ -182,6 +182,11 @@ fn keys_that_anybody_could_guess() {
     line 1, column 13: the text is empty
     write a text here, or leave the key out
     ");
+    insta::assert_snapshot!(refusal(r#"{"api_key": "fifteen letters"}"#), @"
+    the config file mcp_config.json is not valid at api_key
+    line 1, column 13: a key of 15 characters can be guessed; 16 are the least
+    leave it out, and mcpproxy makes one
+    ");
     insta::assert_snapshot!(refusal(r#"{"api_key": "${env:KEY}"}"#), @"
     the config file mcp_config.json is not valid at api_key
     line 1, column 13: a key cannot be a reference

@@ -67,7 +67,7 @@ fn every_setting_is_read() {
             "$schema": "https://example.com/schema.json",
             "listen": "[::1]:9000",
             "data_dir": "/var/lib/mcpproxy",
-            "api_key": "secret",
+            "api_key": "a secret of the API",
             "require_mcp_auth": true,
             "tool_response_limit": 0,
             "intent_declaration": {"mode": "inferred", "strict_server_validation": false, "unannotated": "deny"},
@@ -86,7 +86,7 @@ fn every_setting_is_read() {
     );
     assert_eq!(
         config.api_key.map(|key| key.expose().to_owned()),
-        Some("secret".into())
+        Some("a secret of the API".into())
     );
     assert!(config.require_mcp_auth);
     assert_eq!(config.tool_response_limit, 0);

@@ -33,7 +33,7 @@ fn the_schema_names_exactly_the_keys_that_are_read() {
         "disabled": false, "timeout": 1, "max_concurrency": 1, "refresh_interval": 1, "trust": "pin",
     });
     let everything = json!({
-        "$schema": "x", "listen": "127.0.0.1:1", "data_dir": "/", "api_key": "k",
+        "$schema": "x", "listen": "127.0.0.1:1", "data_dir": "/", "api_key": "a key of sixteen",
         "require_mcp_auth": true, "allow_stdio_over_http": true, "tool_response_limit": 1,
         "intent_declaration": {"mode": "two_key", "strict_server_validation": true, "unannotated": "trust", "distrust": ["x*"]},
         "tool_overrides": {"a:b": "write"},

@@ -7,7 +7,7 @@ use std::path::Path;
 use config::{Config, ResolvedTransport, Secret};
 
 const TEXT: &str = r#"{
-    "api_key": "hunter2-key",
+    "api_key": "hunter2-key-of-the-api",
     "mcpServers": {
         "stdio": {
             "command": "server", "args": ["--token", "${env:TOKEN}"],

@@ -113,7 +113,7 @@ impl Daemon {
             let engine = Arc::clone(&self.engine);
             move || engine.config().limits
         };
-        let server = self.listeners.serve(&self.routes.router, limits);
+        let server = self.listeners.serve(&self.routes.dispatch, limits);
         stop.cancelled().await;
         server.refuse_clients();
         background.shutdown().await;

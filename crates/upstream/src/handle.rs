@@ -285,8 +285,11 @@ impl Upstream {
     }
 
     /// Like [`Upstream::settled`], for a caller that needs the upstream: one that has just been
-    /// lost is waited for as well.
+    /// lost is waited for as well, and one that is down is tried again sooner.
     pub async fn available(&self, deadline: Instant) -> Arc<Status> {
+        if matches!(self.status().state, State::Waiting { .. }) {
+            self.orders.wanted.notify_one();
+        }
         let mut status = self.status.clone();
         let waiting = status.wait_for(|status| !status.state.is_passing());
         let _ = tokio::time::timeout_at(deadline.into(), waiting).await;

@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use catalog::ToolDefinition;
 use mcp::client::Handshake;
 use policy::ToolName;
 
 use crate::failure::Failure;
+
+/// A retry that comes within this time is worth waiting for.
+const IN_A_MOMENT: Duration = Duration::from_secs(2);
 
 /// Where an upstream stands in its life.
 #[derive(Debug, Clone)]
@@ -106,7 +109,16 @@ impl State {
     /// Whether a caller should wait for this state to change: it is being connected, or has just
     /// been lost and is tried again in a moment.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Connecting | Self::Waiting { attempt: 1, .. })
+        match self {
+            Self::Connecting => true,
+            // When many are down at once, even the first retry may be minutes away.
+            Self::Waiting {
+                attempt: 1,
+                retry_at,
+                ..
+            } => retry_at.saturating_duration_since(Instant::now()) < IN_A_MOMENT,
+            _ => false,
+        }
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) struct Prepared {
 }
 
 pub(super) fn prepare(files: &Files, max_file_bytes: Option<u64>) -> Result<Prepared, OpenError> {
-    let now = Timestamp::now();
+    let now = crate::clock::now();
     match attempt(files, max_file_bytes, now) {
         Err(OpenError::Store(StoreError::Corrupt(error))) => {
             tracing::error!(%error, "the activity log is damaged and is set aside");

@@ -109,7 +109,7 @@ pub(super) fn trim(
     }
     writer.flush()?;
     let removed = with_reserve(writer, |writer| {
-        remove_slice(writer, policy, Timestamp::now())
+        remove_slice(writer, policy, crate::clock::now())
     })?;
     Ok(removed.is_some())
 }

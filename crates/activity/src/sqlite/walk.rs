@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::checkpoints::{self, StoredCheckpoint};
@@ -83,7 +82,7 @@ pub(super) fn verify(
     let (sums_agree, index_agrees) = if broken.is_some() {
         (None, None)
     } else {
-        let now = Timestamp::now();
+        let now = crate::clock::now();
         let sums = walk
             .recount
             .agrees(&transaction, checkpoint.is_some(), now)?;

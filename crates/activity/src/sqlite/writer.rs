@@ -476,7 +476,7 @@ fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
 
 /// The end of a record whose caller went away, if it is still open.
 fn abandoned_end(id: ActivityId) -> Append {
-    let ran = jiff::Timestamp::now().as_millisecond() - id.timestamp().as_millisecond();
+    let ran = crate::clock::now().as_millisecond() - id.timestamp().as_millisecond();
     let ended = Ended {
         status: Status::Cancelled,
         duration_ms: u64::try_from(ran).unwrap_or(0),

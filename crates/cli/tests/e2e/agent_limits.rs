@@ -98,6 +98,8 @@ async fn tools_with_invisible_characters_in_their_names_are_not_offered() {
         direct.call(&format!("up__{name}"), &json!({})).await;
     }
     let server = Session::open(&front.daemon.url("/mcp/server/up")).await;
+    let shown = server.request("tools/list", "{}").await.result.unwrap();
+    assert_eq!(shown.matches(r#""name""#).count(), 1, "{shown}");
     for name in hidden {
         server.call(name, &json!({})).await;
     }

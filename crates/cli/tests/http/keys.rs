@@ -90,9 +90,9 @@ async fn a_key_that_is_too_short_is_refused() {
     let home = home();
     home.write_config(&json!({"listen": "127.0.0.1:0", "api_key": "fifteen letters"}));
     let output = home.cli(["serve"]).await;
-    output.ended_with(1);
+    output.ended_with(4);
     assert!(
-        output.stderr.contains("only 15 characters"),
+        output.stderr.contains("a key of 15 characters"),
         "{}",
         output.stderr
     );

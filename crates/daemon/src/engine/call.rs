@@ -17,6 +17,10 @@ use super::recording::{Decided, log_entry};
 use super::replay::facts_of;
 use super::{CallRequest, Caller, Engine};
 
+/// What is told of an upstream's error, in bytes of its text and of its data.
+const MOST_ERROR_TEXT: usize = 10_000;
+const MOST_ERROR_DATA: usize = 100_000;
+
 /// Where the params of progress notifications go while a call is under way.
 pub(crate) type Progress = mpsc::Sender<Box<RawValue>>;
 
@@ -259,13 +263,15 @@ fn refusal_of(tool: &ToolId, error: CallError) -> Refusal {
         CallError::Rpc(error) => {
             let message = format!(
                 "Tool '{tool}' failed: {} (code {})",
-                error.message, error.code
+                bounded(error.message),
+                error.code
             );
             let refusal = Refusal::new(Code::UpstreamError, message)
                 .with("tool", tool.as_str())
                 .with("upstream_code", error.code);
             let data = error
                 .data
+                .filter(|data| data.get().len() <= MOST_ERROR_DATA)
                 .and_then(|data| serde_json::from_str(data.get()).ok());
             match data {
                 Some(serde_json::Value::Null) | None => refusal,
@@ -310,4 +316,14 @@ fn refusal_of(tool: &ToolId, error: CallError) -> Refusal {
         .with("tool", tool.as_str()),
         error @ CallError::Meta(_) => Refusal::new(Code::InvalidArgs, error.to_string()),
     }
+}
+
+/// The text of an error, which servers may make as long as a result.
+fn bounded(mut text: String) -> String {
+    let bytes = text.len();
+    if bytes > MOST_ERROR_TEXT {
+        text.truncate(text.floor_char_boundary(MOST_ERROR_TEXT));
+        text.push_str(&format!(" […] [cut; it has {bytes} bytes]"));
+    }
+    text
 }

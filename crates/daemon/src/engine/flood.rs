@@ -145,7 +145,7 @@ impl Shared {
 
 /// Opens the record of the counts, so that a crash leaves at least that, and ends it with them.
 async fn tell(shared: Arc<Shared>, activity: Activity, window: Duration) {
-    let from = Timestamp::now();
+    let from = activity::now();
     let about = json!({"event": "records_counted", "from": format!("{from:.3}")}).to_string();
     let start = Start {
         arguments: Some(&about),
@@ -264,7 +264,7 @@ impl Counts {
 
     /// The message of the record, and its response.
     fn texts(&self, from: Timestamp) -> (String, String) {
-        let to = Timestamp::now();
+        let to = activity::now();
         let kinds: Vec<Value> = self
             .kinds
             .iter()
@@ -347,7 +347,7 @@ mod tests {
         }
         assert_eq!(counts.total(), 1_000);
         assert_eq!(counts.kinds.len(), MOST_KINDS);
-        let (message, response) = counts.texts(Timestamp::now());
+        let (message, response) = counts.texts(activity::now());
         assert!(message.starts_with("1000 refused calls"), "{message}");
         let response: Value = serde_json::from_str(&response).unwrap();
         assert_eq!(response["count"], 1_000);

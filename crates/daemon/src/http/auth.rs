@@ -10,7 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use config::Secret;
+use config::{SHORTEST_API_KEY, Secret};
 use subtle::ConstantTimeEq;
 
 use super::guesses::TooMany;
@@ -20,9 +20,6 @@ use crate::rest::ApiError;
 
 const KEY_FILE: &str = "api_key";
 const KEY_HEADER: &str = "x-api-key";
-
-/// Fewer characters than this can be guessed.
-const SHORTEST_KEY: usize = 16;
 
 /// On whose behalf a request is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +45,7 @@ pub enum ApiKeyError {
     #[error("there is no randomness to make an API key from")]
     Randomness,
     #[error(
-        "the API key in {place} has only {length} characters, and {SHORTEST_KEY} are the least"
+        "the API key in {place} has only {length} characters, and {SHORTEST_API_KEY} are the least"
     )]
     Short { place: String, length: usize },
 }
@@ -134,7 +131,7 @@ pub(crate) fn api_key_file(data_dir: &Path) -> Option<String> {
 
 fn check_length(key: &str, place: impl FnOnce() -> String) -> Result<(), ApiKeyError> {
     let length = key.chars().count();
-    if length < SHORTEST_KEY {
+    if length < SHORTEST_API_KEY {
         return Err(ApiKeyError::Short {
             place: place(),
             length,
@@ -143,18 +140,20 @@ fn check_length(key: &str, place: impl FnOnce() -> String) -> Result<(), ApiKeyE
     Ok(())
 }
 
-/// Finds out who is asking and notes it in the request; refuses a wrong key.
-async fn identify(state: &AppState, request: &mut Request) -> Result<Principal, ApiError> {
-    let principal = match (transport(request), offered_key(request.headers())) {
-        (Some(Transport::Socket), _) => Principal::Owner,
-        (_, None) => Principal::Anonymous,
+/// Finds out who is asking; refuses a wrong key.
+async fn identify(
+    state: &AppState,
+    transport: Option<Transport>,
+    headers: &HeaderMap,
+) -> Result<Principal, ApiError> {
+    match (transport, offered_key(headers)) {
+        (Some(Transport::Socket), _) => Ok(Principal::Owner),
+        (_, None) => Ok(Principal::Anonymous),
         (transport, Some(key)) => {
             check_key(state, transport, key).await?;
-            Principal::KeyHolder
+            Ok(Principal::KeyHolder)
         }
-    };
-    request.extensions_mut().insert(principal);
-    Ok(principal)
+    }
 }
 
 async fn check_key(
@@ -178,48 +177,44 @@ async fn check_key(
     Err(unauthorized("the API key is wrong"))
 }
 
-fn transport(request: &Request) -> Option<Transport> {
-    request.extensions().get().copied()
-}
-
 /// REST: the key, or our own socket.
 pub(super) async fn require_key(
     State(state): State<AppState>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    match identify(&state, &mut request).await {
+    let transport = request.extensions().get().copied();
+    match identify(&state, transport, request.headers()).await {
         Ok(Principal::Anonymous) => unauthorized("an API key is needed").into_response(),
-        Ok(_) => next.run(request).await,
+        Ok(principal) => {
+            request.extensions_mut().insert(principal);
+            next.run(request).await
+        }
         Err(error) => error.into_response(),
     }
 }
 
 /// MCP: open to clients on this machine unless the config asks for the key.
-pub(super) async fn require_key_if_configured(
-    State(state): State<AppState>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn of_mcp_client(
+    state: &AppState,
+    transport: Transport,
+    headers: &HeaderMap,
+) -> Result<Principal, ApiError> {
     if state.engine.config().require_mcp_auth {
-        return match identify(&state, &mut request).await {
-            Ok(Principal::Anonymous) => {
-                unauthorized("this daemon asks MCP clients for its API key").into_response()
+        return match identify(state, Some(transport), headers).await? {
+            Principal::Anonymous => {
+                Err(unauthorized("this daemon asks MCP clients for its API key"))
             }
-            Ok(_) => next.run(request).await,
-            Err(error) => error.into_response(),
+            principal => Ok(principal),
         };
     }
     // Some clients send an Authorization of their own to every server they know, so a wrong key is
     // none. It tells a client nothing either: whoever comes without one may do the same.
-    let is_right = |key| state.api_key.matches(key);
-    let principal = match (transport(&request), offered_key(request.headers())) {
-        (Some(Transport::Socket), _) => Principal::Owner,
-        (_, Some(key)) if is_right(key) => Principal::KeyHolder,
+    Ok(match (transport, offered_key(headers)) {
+        (Transport::Socket, _) => Principal::Owner,
+        (_, Some(key)) if state.api_key.matches(key) => Principal::KeyHolder,
         _ => Principal::Anonymous,
-    };
-    request.extensions_mut().insert(principal);
-    next.run(request).await
+    })
 }
 
 fn offered_key(headers: &HeaderMap) -> Option<&str> {

@@ -6,10 +6,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 
 use super::serve::Transport;
 use crate::rest::ApiError;
@@ -43,6 +41,16 @@ impl Guard {
         Self {
             listen: listen.ip(),
         }
+    }
+
+    /// Admits a request whose Host is this daemon's own and whose Origin, if it has one, is so, too.
+    /// Nothing a browser does reaches the Unix socket.
+    pub(super) fn admit(self, transport: Transport, request: &Request) -> Result<(), ApiError> {
+        if transport == Transport::Socket {
+            return Ok(());
+        }
+        self.check(request.uri(), request.headers())
+            .map_err(Foreign::refusal)
     }
 
     /// Any port passes in a Host, because ports are forwarded. An origin, however, is another one
@@ -115,41 +123,32 @@ fn only<'a>(
         .transpose()
 }
 
-/// Lets a request pass whose Host is this daemon's own and whose Origin, if it has one, is so, too.
-/// Nothing a browser does reaches the Unix socket.
-pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    if request.extensions().get::<Transport>() == Some(&Transport::Socket) {
-        return next.run(request).await;
+impl Foreign {
+    fn refusal(self) -> ApiError {
+        let (code, message, hint) = match self {
+            Self::Host => (
+                "FOREIGN_HOST",
+                "the Host does not name this daemon",
+                "use http://127.0.0.1 or http://localhost with the daemon's port",
+            ),
+            Self::Hosts => (
+                "FOREIGN_HOST",
+                "the request has more than one Host header",
+                "send one",
+            ),
+            Self::Origin => (
+                "FOREIGN_ORIGIN",
+                "requests from pages that are not this daemon's own are refused",
+                "send no Origin; only browsers need one",
+            ),
+            Self::Origins => (
+                "FOREIGN_ORIGIN",
+                "the request has more than one Origin header",
+                "send none; only browsers need one",
+            ),
+        };
+        ApiError::new(StatusCode::FORBIDDEN, code, message).hint(hint)
     }
-    let foreign = match guard.check(request.uri(), request.headers()) {
-        Ok(()) => return next.run(request).await,
-        Err(foreign) => foreign,
-    };
-    let (code, message, hint) = match foreign {
-        Foreign::Host => (
-            "FOREIGN_HOST",
-            "the Host does not name this daemon",
-            "use http://127.0.0.1 or http://localhost with the daemon's port",
-        ),
-        Foreign::Hosts => (
-            "FOREIGN_HOST",
-            "the request has more than one Host header",
-            "send one",
-        ),
-        Foreign::Origin => (
-            "FOREIGN_ORIGIN",
-            "requests from pages that are not this daemon's own are refused",
-            "send no Origin; only browsers need one",
-        ),
-        Foreign::Origins => (
-            "FOREIGN_ORIGIN",
-            "the request has more than one Origin header",
-            "send none; only browsers need one",
-        ),
-    };
-    ApiError::new(StatusCode::FORBIDDEN, code, message)
-        .hint(hint)
-        .into_response()
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use config::Limits;
 use rustix::process::{Resource, geteuid, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::dispatch::Dispatch;
 use super::holder::{Holder, held_by};
 use super::serve::{Accept, Serving, Transport};
 
@@ -92,7 +93,7 @@ impl Listeners {
     /// connections of its own as TCP, so that the operator gets in whatever other clients do.
     pub(crate) fn serve(
         self,
-        router: &Router,
+        dispatch: &Arc<Dispatch>,
         limits: impl Fn() -> Limits + Clone + Send + Sync + 'static,
     ) -> Server {
         let server = Server {
@@ -122,7 +123,7 @@ impl Listeners {
             }
         };
         let serving = |refusing: &CancellationToken| Serving {
-            router: router.clone(),
+            dispatch: Arc::clone(dispatch),
             limits: limits.clone(),
             refusing: refusing.clone(),
             closing: server.closing.clone(),

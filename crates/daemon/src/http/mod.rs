@@ -2,6 +2,7 @@
 
 mod auth;
 mod connections;
+mod dispatch;
 mod guard;
 mod guesses;
 mod holder;

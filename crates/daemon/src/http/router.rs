@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::get;
 use config::{Document, Settings};
 use tokio_util::sync::CancellationToken;
 
 use super::auth::{self, ApiKey};
-use super::guard::{self, Guard};
+use super::dispatch::Dispatch;
+use super::guard::Guard;
 use super::guesses::Guesses;
 use super::serve::Transport;
 use crate::config_editor::ConfigEditor;
@@ -48,7 +49,7 @@ impl AppState {
 /// All routes of a daemon, and the MCP sessions behind them.
 #[derive(Debug, Clone)]
 pub(crate) struct Routes {
-    pub router: Router,
+    pub dispatch: Arc<Dispatch>,
     pub doors: Arc<Doors>,
     /// No request is begun once this has fired.
     pub draining: CancellationToken,
@@ -63,7 +64,6 @@ pub(crate) fn router(
     listen: SocketAddr,
     config_editor: ConfigEditor,
 ) -> Routes {
-    let guard = Guard::new(listen);
     let draining = CancellationToken::new();
     let doors = Doors::new(Arc::clone(&engine), draining.clone());
     let state = AppState {
@@ -91,17 +91,20 @@ pub(crate) fn router(
         .merge(events)
         .layer(from_fn_with_state(draining.clone(), refuse_when_stopping));
     let stopping = state.stopping.clone();
-    let mcp_auth = from_fn_with_state(state.clone(), auth::require_key_if_configured);
     let router = Router::new()
         // Alive: the process answers.
         .route("/healthz", get(|| async { "ok\n" }))
-        .merge(mcp_routes(&doors).layer(mcp_auth))
         .merge(readiness)
         .fallback(rest::no_such_route)
-        .layer(from_fn_with_state(guard, guard::check))
-        .with_state(state);
-    Routes {
+        .with_state(state.clone());
+    let dispatch = Dispatch {
+        guard: Guard::new(listen),
+        state,
+        doors: Arc::clone(&doors),
         router,
+    };
+    Routes {
+        dispatch: Arc::new(dispatch),
         doors,
         draining,
         stopping,
@@ -119,26 +122,11 @@ async fn refuse_when_stopping(
     next.run(request).await
 }
 
-fn mcp_routes(doors: &Arc<Doors>) -> Router<AppState> {
-    let (direct, server) = (Arc::clone(doors), Arc::clone(doors));
-    Router::new()
-        .route("/mcp", doors.agent.route())
-        .route(
-            "/mcp/direct",
-            any(async move |request: Request| direct.direct(request).await),
-        )
-        .route(
-            "/mcp/server/{name}",
-            any(async move |Path(name): Path<String>, request: Request| {
-                server.server(&name, request).await
-            }),
-        )
-}
-
 /// The routes for the process itself: every request is the owner's.
 pub fn local_router(engine: Arc<Engine>, settings: Settings) -> Router {
     let listen = engine.config().listen;
     let editor = ConfigEditor::creating(settings);
-    let Routes { router, .. } = router(engine, ApiKey::none(), listen, editor);
+    let Routes { dispatch, .. } = router(engine, ApiKey::none(), listen, editor);
+    let router = dispatch.router.clone();
     router.layer(axum::extract::Extension(Transport::Socket))
 }

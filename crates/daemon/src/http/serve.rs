@@ -1,13 +1,14 @@
 //! Accepts connections and serves them, within the limits of the config.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use axum::Router;
 use axum::body::Body;
 use config::Limits;
 use http::Request;
@@ -18,14 +19,17 @@ use hyper_util::rt::TokioIo;
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt;
 
 use super::connections::{Connections, Entry};
+use super::dispatch::Dispatch;
 use super::seldom::Seldom;
 use super::wire::{RequestBody, ResponseBody, Stream, WatchedStream};
 
 /// How long accepting pauses when the system has nothing to accept a connection with.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// The end of the year 9999, from the Unix epoch.
+const END_OF_9999: Duration = Duration::from_secs(253_402_300_799);
 
 /// Where a request came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +53,7 @@ pub(super) trait Accept: Send + 'static {
 /// What connections are served with, and how they end.
 #[derive(Debug, Clone)]
 pub(super) struct Serving<L> {
-    pub router: Router,
+    pub dispatch: Arc<Dispatch>,
     /// The limits in force.
     pub limits: L,
     /// No connection is accepted any more.
@@ -113,23 +117,20 @@ impl<L: Fn() -> Limits + Clone + Send + Sync + 'static> Serving<L> {
         transport: Transport,
         entry: Arc<Entry>,
     ) -> impl Future<Output = ()> + Send + use<S, L> {
-        let (router, closing) = (self.router.clone(), self.closing.clone());
+        let (dispatch, closing) = (Arc::clone(&self.dispatch), self.closing.clone());
         let connection = Arc::clone(entry.connection());
         let stream = TokioIo::new(WatchedStream::new(stream, Arc::clone(&entry)));
-        let service = service_fn(move |request| answer(router.clone(), request, transport, &entry));
-        let serving = http1::Builder::new()
-            // The one that hyper sets panics in the year 10000; nothing here depends on it.
-            .auto_date_header(false)
-            .serve_connection(stream, service);
+        let service = service_fn(move |request| answer(&dispatch, request, transport, &entry));
+        let serving = http1::Builder::new().serve_connection(stream, service);
         async move {
             tokio::pin!(serving);
             let ended = tokio::select! {
-                ended = serving.as_mut() => ended,
+                ended = poll_fn(|context| poll_serving(serving.as_mut(), context)) => ended,
                 () = connection.closed() => return,
                 () = closing.cancelled() => {
                     serving.as_mut().graceful_shutdown();
                     tokio::select! {
-                        ended = serving.as_mut() => ended,
+                        ended = poll_fn(|context| poll_serving(serving.as_mut(), context)) => ended,
                         () = connection.closed() => return,
                     }
                 }
@@ -141,17 +142,28 @@ impl<L: Fn() -> Limits + Clone + Send + Sync + 'static> Serving<L> {
     }
 }
 
+/// Polls a connection, or ends it: hyper looks at the clock each time, and panics beyond 9999.
+fn poll_serving(
+    serving: Pin<&mut impl Future<Output = hyper::Result<()>>>,
+    context: &mut Context<'_>,
+) -> Poll<hyper::Result<()>> {
+    if SystemTime::now() > UNIX_EPOCH + END_OF_9999 {
+        tracing::error!("no request is served while the clock is beyond the year 9999");
+        return Poll::Ready(Ok(()));
+    }
+    serving.poll(context)
+}
+
 fn answer(
-    router: Router,
+    dispatch: &Arc<Dispatch>,
     request: Request<Incoming>,
     transport: Transport,
     entry: &Arc<Entry>,
 ) -> impl Future<Output = Result<http::Response<ResponseBody>, Infallible>> + use<> {
-    let entry = Arc::clone(entry);
-    let mut request = request.map(|body| Body::new(RequestBody::new(body, Arc::clone(&entry))));
-    request.extensions_mut().insert(transport);
+    let (dispatch, entry) = (Arc::clone(dispatch), Arc::clone(entry));
+    let request = request.map(|body| Body::new(RequestBody::new(body, Arc::clone(&entry))));
     async move {
-        let response = router.oneshot(request).await?;
+        let response = dispatch.answer(request, transport).await;
         Ok(response.map(|body| ResponseBody::new(body, entry)))
     }
 }

@@ -87,6 +87,7 @@ pub(crate) async fn within_limit(
 ) -> Response {
     let bytes = request.body().size_hint().lower();
     if bytes > limit.0 as u64 {
+        mcp::server::discard(request.into_body()).await;
         return too_large(Some(bytes), limit.0).into_response();
     }
     next.run(request).await

@@ -13,7 +13,7 @@ mod service;
 mod session_id;
 mod stdio;
 
-pub use http::{HttpOptions, HttpServer, UnreadBudget};
+pub use http::{HttpOptions, HttpServer, UnreadBudget, discard};
 pub use modern::{Parking, may_be_asked};
 pub use outbound::{Gone, OfferError, Outbound, OutboundError};
 pub use service::{ClientIdentity, Connection, InitializeResult, RequestContext, Service};

@@ -29,7 +29,8 @@ pub(super) struct Log {
     pub(super) cursor: u64,
     /// How much of the event at the cursor the reader has got.
     pub(super) offset: usize,
-    pub(super) last_read: Instant,
+    /// When the reader last took something, or there was first something to take.
+    pub(super) unread_since: Instant,
     /// Up to this position events were given up because too much was held for all clients.
     pub(super) lost: u64,
     /// The reader that the stream belongs to. A later one takes it over.
@@ -49,7 +50,7 @@ impl Log {
             bytes: 0,
             cursor: 0,
             offset: 0,
-            last_read: Instant::now(),
+            unread_since: Instant::now(),
             lost: 0,
             reader: None,
             readers: 0,
@@ -76,6 +77,9 @@ impl Log {
         let position = self.next() + 1;
         let id = stream.map(|stream| EventId { stream, position }.to_string());
         let event = encode_event(id.as_deref(), None, message);
+        if self.cursor == self.next() {
+            self.unread_since = Instant::now();
+        }
         self.bytes += event.len();
         self.events.push_back(event);
         self.trim();
@@ -136,7 +140,7 @@ impl Log {
         } else {
             self.offset = end;
         }
-        self.last_read = Instant::now();
+        self.unread_since = Instant::now();
         Some(piece)
     }
 

@@ -26,6 +26,7 @@ use http::Method;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::body::discard;
 use self::body::read_body;
 use self::legacy::Legacy;
 use self::modern::ModernDoor;

@@ -247,8 +247,8 @@ impl Holder for EventStream {
         self.share.bytes()
     }
 
-    fn last_read(&self) -> Instant {
-        lock(&self.state).last_read
+    fn unread_since(&self) -> Instant {
+        lock(&self.state).unread_since
     }
 
     fn give_up(&self) {

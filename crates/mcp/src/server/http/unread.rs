@@ -35,8 +35,8 @@ pub(super) trait Holder: fmt::Debug + Send + Sync {
     /// How much it holds.
     fn bytes(&self) -> usize;
 
-    /// When its client last read from it, or when it began.
-    fn last_read(&self) -> Instant;
+    /// When its client last read from it, or could first do so.
+    fn unread_since(&self) -> Instant;
 
     /// Gives up the oldest data, what the client has read already before what it has not.
     fn give_up(&self);
@@ -96,7 +96,7 @@ impl UnreadBudget {
             .collect();
         let mut slow: Vec<_> = holders
             .iter()
-            .filter(|holder| holder.last_read().elapsed() >= READING)
+            .filter(|holder| holder.unread_since().elapsed() >= READING)
             .collect();
         slow.sort_by_cached_key(|holder| std::cmp::Reverse(holder.bytes()));
         for holder in slow {
