@@ -67,7 +67,7 @@ words! {
 }
 
 words! {
-    /// The door through which it was asked for.
+    /// How the request reached mcpproxy.
     Source {
         Mcp = "mcp",
         Cli = "cli",

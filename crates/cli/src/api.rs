@@ -12,7 +12,7 @@ use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use config::{Config, ServerConfig, Settings};
-use daemon::{ChronicleError, DataDir, Engine, Pins};
+use daemon::{ActivityLogError, DataDir, Engine, Pins};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
@@ -104,16 +104,16 @@ impl Api {
         needs: Needs<'_>,
     ) -> Result<Self, Failure> {
         let data_dir = needs.data_dir(&settings.data_dir(&config))?;
-        let mut surroundings = daemon::surroundings(&data_dir, guardian(), &config);
-        surroundings.dormant = matches!(needs, Needs::Config);
-        let redactor = &surroundings.redactor;
+        let mut launch_context = daemon::launch_context(&data_dir, guardian(), &config);
+        launch_context.dormant = matches!(needs, Needs::Config);
+        let redactor = &launch_context.redactor;
         let activity = needs.open_log(&data_dir, &config, redactor).await?;
         let pins = match needs {
             Needs::AllServers | Needs::Server(_) => open_pins(&data_dir)?,
             Needs::Visit | Needs::Log | Needs::Config => Pins::forgetful(),
         };
         let config = Arc::new(needs.reduce(config));
-        let engine = Engine::start(config, surroundings, activity, pins).await;
+        let engine = Engine::start(config, launch_context, activity, pins).await;
         engine.settled(Instant::now() + SETTLE).await;
         let router = daemon::local_router(Arc::clone(&engine), settings.clone());
         Ok(Self::InProcess { engine, router })
@@ -359,18 +359,18 @@ pub(crate) fn open_pins(data_dir: &DataDir) -> Result<Pins, Failure> {
     })
 }
 
-pub(crate) fn log_failure(error: &ChronicleError) -> Failure {
+pub(crate) fn log_failure(error: &ActivityLogError) -> Failure {
     let failure = Failure::from_error(Exit::Failed, "the activity log cannot be opened", error);
     match error {
-        ChronicleError::Open(OpenError::InUse(_)) => failure
+        ActivityLogError::Open(OpenError::InUse(_)) => failure
             .advice("start the daemon with `mcpproxy serve`; clients and commands then share it"),
         _ => failure.advice(log_advice(error)),
     }
 }
 
 /// What to do about a log that cannot be opened.
-pub(crate) fn log_advice(error: &ChronicleError) -> &'static str {
-    let ChronicleError::Open(error) = error else {
+pub(crate) fn log_advice(error: &ActivityLogError) -> &'static str {
+    let ActivityLogError::Open(error) = error else {
         return "see what is wrong with `mcpproxy doctor`";
     };
     match error {

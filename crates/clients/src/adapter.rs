@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::client::Client;
 use crate::document::{Syntax, path};
-use crate::door::Door;
 use crate::edit::Edit;
+use crate::endpoint::Endpoint;
 use crate::error::ClientFileError;
 use crate::permissions::Permissions;
 use crate::places::Places;
@@ -45,7 +45,7 @@ pub(crate) trait Adapter: Sync {
     fn dialect(&self) -> Dialect;
 
     /// The members that describe us.
-    fn entry(&self, door: &Door) -> Result<Map<String, Value>, ClientFileError>;
+    fn entry(&self, endpoint: &Endpoint) -> Result<Map<String, Value>, ClientFileError>;
 
     /// What makes the client run our reading tools without asking, and ask for the others.
     fn approve_reads(&self, places: &Places) -> Result<Rules, ClientFileError>;
@@ -120,13 +120,13 @@ pub(crate) fn stdio_entry(command: &str, args: &[String]) -> Map<String, Value> 
 /// An entry for an address, with the key as the client looks it up.
 pub(crate) fn http_entry(
     url_key: &'static str,
-    door: &Door,
+    endpoint: &Endpoint,
     client: Client,
     reference: Option<&str>,
 ) -> Result<Map<String, Value>, ClientFileError> {
-    match door {
-        Door::Stdio { command, args } => Ok(stdio_entry(command, args)),
-        Door::Http { url, needs_key } => {
+    match endpoint {
+        Endpoint::Stdio { command, args } => Ok(stdio_entry(command, args)),
+        Endpoint::Http { url, needs_key } => {
             let mut entry = object([(url_key, url.as_str().into())]);
             if *needs_key {
                 let reference = reference.ok_or(ClientFileError::KeyNeeded { client })?;

@@ -2,8 +2,8 @@
 
 use crate::adapter::{FileEdits, Rules, TRANSPORT_KEYS};
 use crate::client::Client;
-use crate::door::{Door, KEY_VARIABLE};
 use crate::edit::Edit;
+use crate::endpoint::{Endpoint, KEY_VARIABLE};
 use crate::error::ClientFileError;
 use crate::places::Places;
 use crate::plan::{FileChange, Kind, Plan};
@@ -21,12 +21,12 @@ pub enum Approval {
 pub fn connect(
     client: Client,
     places: &Places,
-    door: &Door,
+    endpoint: &Endpoint,
     approval: Approval,
 ) -> Result<Plan, ClientFileError> {
     let adapter = client.adapter();
     let main = adapter.main_file(places);
-    let set = adapter.entry(door)?;
+    let set = adapter.entry(endpoint)?;
     let rules = match approval {
         Approval::AsItIs => Rules::default(),
         Approval::Read => adapter.approve_reads(places)?,
@@ -50,8 +50,8 @@ pub fn connect(
     }
     let mut notes = rules.notes;
     if matches!(
-        door,
-        Door::Http {
+        endpoint,
+        Endpoint::Http {
             needs_key: true,
             ..
         }

@@ -8,8 +8,8 @@ mod adapter;
 mod client;
 mod connect;
 mod document;
-mod door;
 mod edit;
+mod endpoint;
 mod error;
 mod file;
 #[doc(hidden)]
@@ -27,7 +27,7 @@ mod undo;
 pub use client::{Client, UnknownClient};
 pub use connect::{Approval, connect};
 pub use document::{ParseFault, ShapeFault};
-pub use door::{Door, KEY_VARIABLE};
+pub use endpoint::{Endpoint, KEY_VARIABLE};
 pub use error::ClientFileError;
 pub use import::{Candidate, Verdict as ImportVerdict, select};
 pub use permissions::{OWN_TOOLS, Permissions, Verdict, permissions};

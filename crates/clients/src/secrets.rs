@@ -4,7 +4,7 @@ use config::{is_secret_name, is_secret_option};
 use serde_json::Value;
 use url::Url;
 
-use crate::door::KEY_VARIABLE;
+use crate::endpoint::KEY_VARIABLE;
 
 /// Members whose texts are secret whatever they are called.
 const CONTAINERS: [&str; 4] = ["env", "headers", "http_headers", "requestInit"];

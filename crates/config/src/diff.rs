@@ -15,7 +15,7 @@ pub struct ConfigChange {
     pub policy_changed: bool,
     /// `api_key`, `require_mcp_auth` or `allow_stdio_over_http`.
     pub auth_changed: bool,
-    /// `tool_response_limit`, `retrieve_tools` or `doors`.
+    /// `tool_response_limit`, `retrieve_tools` or `endpoints`.
     pub answers_changed: bool,
     pub activity_changed: bool,
     /// What a running daemon cannot take over.
@@ -72,7 +72,7 @@ impl ConfigChange {
                 || old.allow_stdio_over_http != new.allow_stdio_over_http,
             answers_changed: old.tool_response_limit != new.tool_response_limit
                 || old.retrieve_tools != new.retrieve_tools
-                || old.doors != new.doors,
+                || old.endpoints != new.endpoints,
             activity_changed: old.activity != new.activity,
             needs_restart: restart_only
                 .into_iter()
@@ -206,7 +206,10 @@ mod tests {
                 r#""retrieve_tools": {"schema_budget": 1}"#,
                 [false, false, true, false],
             ),
-            (r#""doors": {"direct": false}"#, [false, false, true, false]),
+            (
+                r#""endpoints": {"direct": false}"#,
+                [false, false, true, false],
+            ),
             (
                 r#""activity": {"max_records": 1}"#,
                 [false, false, false, true],

@@ -36,7 +36,7 @@ pub use json::{JsonPath, Kind, Position};
 pub use limits::{Limits, Time};
 pub use load::{Loaded, ParsedServer, load, parse, parse_server};
 pub use model::{
-    ActivityConfig, Config, DoorsConfig, Payloads, RetrieveToolsConfig, SHORTEST_API_KEY,
+    ActivityConfig, Config, EndpointsConfig, Payloads, RetrieveToolsConfig, SHORTEST_API_KEY,
 };
 pub use overrides::ToolOverrides;
 pub use resolve::{Place, ResolveError, ResolvedTransport};

@@ -17,7 +17,7 @@ use crate::fault::{Fault, Problem};
 use crate::json::{Fields, JsonPath, Kind, Node, Position};
 use crate::limits::read_limits;
 use crate::model::{
-    ActivityConfig, Config, DoorsConfig, Payloads, RetrieveToolsConfig, SHORTEST_API_KEY,
+    ActivityConfig, Config, EndpointsConfig, Payloads, RetrieveToolsConfig, SHORTEST_API_KEY,
 };
 use crate::overrides::ToolOverrides;
 use crate::secret::Secret;
@@ -117,9 +117,9 @@ fn read_config(text: &str, warnings: &mut Vec<Warning>) -> Result<Config, Fault>
         activity: fields
             .read("activity", |node| read_activity(node, warnings))?
             .unwrap_or(default.activity),
-        doors: fields
-            .read("doors", |node| read_doors(node, warnings))?
-            .unwrap_or(default.doors),
+        endpoints: fields
+            .read("endpoints", |node| read_endpoints(node, warnings))?
+            .unwrap_or(default.endpoints),
         shutdown_grace: fields
             .read("shutdown_grace", read_duration)?
             .unwrap_or(default.shutdown_grace),
@@ -207,10 +207,10 @@ fn read_retrieve_tools(
     Ok(retrieve_tools)
 }
 
-fn read_doors(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<DoorsConfig, Fault> {
+fn read_endpoints(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<EndpointsConfig, Fault> {
     let mut fields = Fields::of(node)?;
-    let default = DoorsConfig::default();
-    let doors = DoorsConfig {
+    let default = EndpointsConfig::default();
+    let endpoints = EndpointsConfig {
         server: fields
             .read("server", Node::boolean)?
             .unwrap_or(default.server),
@@ -219,7 +219,7 @@ fn read_doors(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<DoorsConfi
             .unwrap_or(default.direct),
     };
     fields.finish(warnings);
-    Ok(doors)
+    Ok(endpoints)
 }
 
 fn read_activity(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<ActivityConfig, Fault> {

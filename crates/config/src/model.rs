@@ -37,7 +37,7 @@ pub struct Config {
     pub tool_overrides: ToolOverrides,
     pub retrieve_tools: RetrieveToolsConfig,
     pub activity: ActivityConfig,
-    pub doors: DoorsConfig,
+    pub endpoints: EndpointsConfig,
     /// How long calls under way may take to end when the daemon stops.
     pub shutdown_grace: Duration,
     /// Takes effect when the daemon starts.
@@ -54,10 +54,10 @@ pub struct RetrieveToolsConfig {
     pub schema_budget: usize,
 }
 
-/// Which of the doors beside `/mcp` are open.
+/// Which of the endpoints beside `/mcp` are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(default)]
-pub struct DoorsConfig {
+pub struct EndpointsConfig {
     /// Whether `/mcp/server/{name}` shows each upstream as itself.
     pub server: bool,
     /// Whether `/mcp/direct` shows the tools of all upstreams at once.
@@ -116,7 +116,7 @@ impl Default for Config {
             tool_overrides: ToolOverrides::default(),
             retrieve_tools: RetrieveToolsConfig::default(),
             activity: ActivityConfig::default(),
-            doors: DoorsConfig::default(),
+            endpoints: EndpointsConfig::default(),
             shutdown_grace: Self::DEFAULT_SHUTDOWN_GRACE,
             limits: Limits::default(),
             mcp_servers: Vec::new(),
@@ -132,7 +132,7 @@ impl Default for RetrieveToolsConfig {
     }
 }
 
-impl Default for DoorsConfig {
+impl Default for EndpointsConfig {
     fn default() -> Self {
         Self {
             server: true,

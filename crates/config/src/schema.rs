@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::duration;
 use crate::limits::Limits;
-use crate::model::{ActivityConfig, Config, DoorsConfig, RetrieveToolsConfig};
+use crate::model::{ActivityConfig, Config, EndpointsConfig, RetrieveToolsConfig};
 use crate::server::ServerConfig;
 
 /// The JSON Schema (draft 2020-12) of the config file.
@@ -55,8 +55,8 @@ struct ConfigFile {
     retrieve_tools: RetrieveToolsConfig,
     /// What the activity log keeps, and for how long.
     activity: ActivityConfig,
-    /// Which of the doors beside `/mcp` are open.
-    doors: DoorsConfig,
+    /// Which of the endpoints beside `/mcp` are open.
+    endpoints: EndpointsConfig,
     /// How long calls under way may take to end when the daemon stops: seconds, or a text such as "5s".
     #[schemars(schema_with = "duration_schema")]
     shutdown_grace: u64,
@@ -173,7 +173,7 @@ impl Default for ConfigFile {
             tool_overrides: BTreeMap::new(),
             retrieve_tools: config.retrieve_tools,
             activity: config.activity,
-            doors: config.doors,
+            endpoints: config.endpoints,
             shutdown_grace: Config::DEFAULT_SHUTDOWN_GRACE.as_secs(),
             limits: config.limits,
             mcp_servers: BTreeMap::new(),

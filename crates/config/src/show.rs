@@ -48,7 +48,7 @@ impl Config {
             "tool_overrides": overrides,
             "retrieve_tools": self.retrieve_tools,
             "activity": self.activity,
-            "doors": self.doors,
+            "endpoints": self.endpoints,
             "shutdown_grace": duration::to_json(self.shutdown_grace),
             "limits": self.limits,
             "mcpServers": servers,

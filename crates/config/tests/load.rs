@@ -54,7 +54,7 @@ fn an_empty_object_is_all_defaults() {
     assert_eq!(config.activity.max_size_mb, 256);
     assert_eq!(config.activity.max_response_bytes, 65_536);
     assert_eq!(config.activity.payloads, Payloads::Full);
-    assert!(config.doors.server && config.doors.direct);
+    assert!(config.endpoints.server && config.endpoints.direct);
     assert_eq!(config.shutdown_grace, Duration::from_secs(5));
     assert_eq!(config.limits.request_bytes, 4 * 1024 * 1024);
     assert_eq!(config.limits.header_timeout.get(), Duration::from_secs(10));
@@ -74,7 +74,7 @@ fn every_setting_is_read() {
             "tool_overrides": {"github:delete_*": "destructive", "notes:search": "read_only"},
             "retrieve_tools": {"schema_budget": 1},
             "activity": {"retention_days": 0, "max_records": 2, "max_size_mb": 3, "max_response_bytes": 4, "max_argument_bytes": 5, "payloads": "none"},
-            "doors": {"server": false, "direct": false},
+            "endpoints": {"server": false, "direct": false},
             "shutdown_grace": "250ms",
             "limits": {"request_bytes": 1, "header_timeout": "2m"}
         }"#,
@@ -100,7 +100,7 @@ fn every_setting_is_read() {
     assert_eq!(config.activity.max_response_bytes, 4);
     assert_eq!(config.activity.max_argument_bytes, 5);
     assert_eq!(config.activity.payloads, Payloads::None);
-    assert!(!config.doors.server && !config.doors.direct);
+    assert!(!config.endpoints.server && !config.endpoints.direct);
     assert_eq!(config.shutdown_grace, Duration::from_millis(250));
     assert_eq!(config.limits.request_bytes, 1);
     assert_eq!(config.limits.header_timeout.get(), Duration::from_mins(2));

@@ -197,7 +197,7 @@ proptest! {
     fn any_value_in_any_place_is_taken_or_refused_there(
         key in prop::sample::select(&[
             "listen", "data_dir", "api_key", "require_mcp_auth", "tool_response_limit",
-            "intent_declaration", "tool_overrides", "retrieve_tools", "activity", "doors",
+            "intent_declaration", "tool_overrides", "retrieve_tools", "activity", "endpoints",
             "shutdown_grace", "limits",
             "mcpServers",
         ][..]),

@@ -39,7 +39,7 @@ fn the_schema_names_exactly_the_keys_that_are_read() {
         "tool_overrides": {"a:b": "write"},
         "retrieve_tools": {"schema_budget": 1},
         "activity": {"retention_days": 1, "max_records": 1, "max_size_mb": 1, "max_response_bytes": 1, "max_argument_bytes": 1, "payloads": "full"},
-        "doors": {"server": true, "direct": true},
+        "endpoints": {"server": true, "direct": true},
         "shutdown_grace": 1,
         "limits": serde_json::to_value(config::Limits::default()).unwrap(),
         "mcpServers": {"a": server},
@@ -54,7 +54,7 @@ fn the_schema_names_exactly_the_keys_that_are_read() {
         "intent_declaration",
         "retrieve_tools",
         "activity",
-        "doors",
+        "endpoints",
         "limits",
     ] {
         let written = everything[section].as_object().unwrap();

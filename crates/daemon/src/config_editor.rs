@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use config::{Document, SaveError, Settings};
 use tokio::sync::Mutex;
 
-use crate::chronicle::record_config_change;
+use crate::activity_log::record_config_change;
 use crate::engine::Engine;
 use crate::rest::ApiError;
 

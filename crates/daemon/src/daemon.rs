@@ -1,4 +1,4 @@
-//! The running service: an engine, its doors, and the config file it follows.
+//! The running service: an engine, its endpoints, and the config file it follows.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use config::{Config, ConfigChange, ConfigWatcher, Loaded, Settings};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use upstream::{EraMemory, Guardian, Surroundings};
+use upstream::{EraMemory, Guardian, LaunchContext};
 
-use crate::chronicle::{
-    ChronicleError, open_activity, prune_regularly, record_config_change, record_server_changes,
+use crate::activity_log::{
+    ActivityLogError, open_activity, prune_regularly, record_config_change, record_server_changes,
     record_started, record_stopped, redactor_for,
 };
 use crate::config_editor::ConfigEditor;
@@ -35,7 +35,7 @@ pub enum StartError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
     #[error(transparent)]
-    Chronicle(#[from] ChronicleError),
+    Chronicle(#[from] ActivityLogError),
     #[error(transparent)]
     Pins(#[from] PinsError),
     #[error(transparent)]
@@ -75,10 +75,10 @@ impl Daemon {
         let config = Arc::new(loaded.config.clone());
         // Before the log, which says that the daemon started.
         let pins = Pins::open(data_dir.path())?;
-        let surroundings = surroundings(&data_dir, guardian, &config);
-        let log = open_activity(data_dir.path(), &config, &surroundings.redactor).await?;
+        let launch_context = launch_context(&data_dir, guardian, &config);
+        let log = open_activity(data_dir.path(), &config, &launch_context.redactor).await?;
         record_started(&log).await;
-        let engine = Engine::start(config, surroundings, log.activity, pins).await;
+        let engine = Engine::start(config, launch_context, log.activity, pins).await;
         Ok(Self {
             routes: router(
                 Arc::clone(&engine),
@@ -119,7 +119,7 @@ impl Daemon {
         background.shutdown().await;
         end_calls(&self.engine, &self.routes.draining).await;
         self.routes.stopping.cancel();
-        self.routes.doors.end_all_sessions();
+        self.routes.endpoints.end_all_sessions();
         let upstreams = timeout(UPSTREAMS, self.engine.shutdown());
         let ((), ended) = tokio::join!(server.close(CLOSING), upstreams);
         if ended.is_err() {
@@ -157,12 +157,12 @@ async fn end_calls(engine: &Engine, draining: &CancellationToken) {
 }
 
 /// What upstreams of a process with this data directory are started with.
-pub fn surroundings(
+pub fn launch_context(
     data_dir: &DataDir,
     guardian: Option<Guardian>,
     config: &Config,
-) -> Surroundings {
-    Surroundings {
+) -> LaunchContext {
+    LaunchContext {
         redactor: redactor_for(config, data_dir.path()),
         guardian,
         log_dir: Some(data_dir.logs()),

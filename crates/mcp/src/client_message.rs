@@ -1,6 +1,6 @@
 //! Reads the messages of clients, and refuses what two parsers could read in two ways.
 //!
-//! What a server door checks and records must be what the upstream understands. Parsers disagree
+//! What a server endpoint checks and records must be what the upstream understands. Parsers disagree
 //! about members given twice, and some compare names without regard to case (Go's encoding/json)
 //! or to underscores (models with aliases). So a member that could pass for one that the protocol
 //! defines is refused in the envelope, in `params` and in `params._meta`. Messages of servers are

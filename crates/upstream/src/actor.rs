@@ -22,7 +22,7 @@ use crate::listing::list_tools;
 use crate::pool::Pool;
 use crate::state::{ServerIdentity, State, Status, ToolList};
 use crate::subscriptions::Subscriptions;
-use crate::switchboard::{Surface, Switchboard};
+use crate::switchboard::{ServerContext, Switchboard};
 
 /// Announcements of changed tools that come this close together are answered by one listing.
 const COALESCE: Duration = Duration::from_millis(200);
@@ -48,7 +48,7 @@ pub(crate) struct Orders {
 pub(crate) struct Actor {
     pub connector: Connector,
     pub limits: Arc<ArcSwap<ServerLimits>>,
-    pub surface: Surface,
+    pub context: ServerContext,
     pub status: watch::Sender<Arc<Status>>,
     pub changed: watch::Sender<u64>,
     pub connection: Arc<ArcSwapOption<Connection>>,
@@ -127,7 +127,7 @@ impl Actor {
 
     /// One connection from its start to its end, which it returns.
     async fn live_once(&self) -> ConnectFailure {
-        let switchboard = Switchboard::shared(self.surface.clone());
+        let switchboard = Switchboard::shared(self.context.clone());
         let connected = match self.connector.connect(&switchboard).await {
             Ok(connected) => connected,
             Err(failure) => return failure,
@@ -234,13 +234,13 @@ impl Actor {
             let interval = self.limits.load().refresh_interval.unwrap_or(REFRESH);
             let mut announced = false;
             tokio::select! {
-                () = self.surface.tools_changed.notified() => {
+                () = self.context.tools_changed.notified() => {
                     announced = true;
                     let earliest = listed + LISTING_PACE;
                     let pause = earliest.saturating_duration_since(Instant::now());
                     tokio::time::sleep(pause.max(COALESCE)).await;
                 }
-                () = self.surface.renewed.notified() => {
+                () = self.context.renewed.notified() => {
                     if let Some(level) = connection.forget_log_level().await
                         && let Err(error) = connection.set_log_level(level).await
                     {
@@ -310,7 +310,7 @@ impl Actor {
 
     fn announce(&self, list: &str) {
         let method = format!("notifications/{list}/list_changed");
-        self.surface.announce(&Notification::new(method, None));
+        self.context.announce(&Notification::new(method, None));
     }
 
     async fn relist(&self, connection: &Connection) -> Result<(), ListingError> {

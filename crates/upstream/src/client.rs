@@ -28,7 +28,7 @@ pub enum AskError {
 
 /// Hears what an upstream says to nobody in particular: that a list or a resource has changed, and
 /// log messages that belong to no one request.
-pub trait Audience: fmt::Debug + Send + Sync + 'static {
+pub trait FleetListener: fmt::Debug + Send + Sync + 'static {
     /// Called between two messages of the upstream, so it must not block.
     fn hear(&self, server: &ServerName, notification: &Notification);
 }

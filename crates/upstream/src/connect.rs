@@ -37,9 +37,9 @@ const EXIT: Duration = Duration::from_secs(1);
 /// it open.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// What connecting needs from its surroundings.
+/// What starting a connection needs from the process around it.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct LaunchContext {
     /// Wraps stdio children; none in tests of this crate.
     pub guardian: Option<Guardian>,
     /// Where upstream logs go; none keeps them in memory only.
@@ -76,7 +76,7 @@ pub(crate) struct Process {
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
     pub server: ServerConfig,
-    pub surroundings: Surroundings,
+    pub launch_context: LaunchContext,
     pub log: StderrLog,
     pub limits: Limits,
     pub endings: Endings,
@@ -97,7 +97,7 @@ impl Connector {
         &self,
         events: &Arc<E>,
     ) -> Result<Connected, ConnectFailure> {
-        let eras = &self.surroundings.eras;
+        let eras = &self.launch_context.eras;
         let suspected = self.probe_is_fatal.load(Ordering::Relaxed);
         let suspected = suspected.then_some(Era::Legacy);
         let known = eras.recall(&self.server).or(suspected);
@@ -156,7 +156,7 @@ impl Connector {
         events: &Arc<E>,
     ) -> Result<Connected, ConnectFailure> {
         let events = Arc::clone(events);
-        match self.server.resolve(&self.surroundings.environment)? {
+        match self.server.resolve(&self.launch_context.environment)? {
             ResolvedTransport::Stdio {
                 command,
                 args,
@@ -203,7 +203,7 @@ impl Connector {
         hello: Hello,
         events: Arc<E>,
     ) -> Result<Connected, ConnectFailure> {
-        let guardian = self.surroundings.guardian.as_ref();
+        let guardian = self.launch_context.guardian.as_ref();
         let written_before = self.log.count();
         self.starts.admit()?;
         let (child, pipes) = line.spawn(guardian, &self.endings)?;

@@ -214,7 +214,7 @@ impl Connection {
 
     /// Makes sure that the server logs what the client wants to see. A modern server is told with
     /// the request. A legacy one is told once; what is more than others asked for is held back
-    /// from them by their doors.
+    /// from them by their endpoints.
     async fn log_from(
         &self,
         level: LogLevel,

@@ -14,14 +14,14 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::task::TaskTracker;
 
 use crate::backoff::Retries;
-use crate::client::Audience;
-use crate::connect::Surroundings;
+use crate::client::FleetListener;
+use crate::connect::LaunchContext;
 use crate::handle::{Shared, Upstream};
 use crate::process::Endings;
 use crate::state::Status;
 
 /// Set once, when there is somebody to hear.
-pub(crate) type SharedAudience = Arc<OnceLock<Arc<dyn Audience>>>;
+pub(crate) type SharedAudience = Arc<OnceLock<Arc<dyn FleetListener>>>;
 
 /// Tools that servers are known to have had, by server.
 pub type KnownTools = BTreeMap<ServerName, Vec<Arc<ToolDefinition>>>;
@@ -33,7 +33,7 @@ type ByName = BTreeMap<ServerName, Arc<Upstream>>;
 
 #[derive(Debug)]
 pub struct Fleet {
-    surroundings: Surroundings,
+    launch_context: LaunchContext,
     limits: Limits,
     upstreams: ArcSwap<ByName>,
     /// What upstreams share, with a count that goes up whenever any status changes, or there is
@@ -52,9 +52,9 @@ type LeftOver = Arc<std::sync::Mutex<Vec<Arc<Upstream>>>>;
 // === impl Fleet ===
 
 impl Fleet {
-    pub fn new(surroundings: Surroundings, limits: &Limits) -> Self {
+    pub fn new(launch_context: LaunchContext, limits: &Limits) -> Self {
         Self {
-            surroundings,
+            launch_context,
             limits: *limits,
             upstreams: ArcSwap::default(),
             shared: Shared::new(),
@@ -86,7 +86,7 @@ impl Fleet {
 
     /// Has what upstreams say to nobody in particular heard. The first one to ask is heard from
     /// then on.
-    pub fn announce_to(&self, audience: Arc<dyn Audience>) {
+    pub fn announce_to(&self, audience: Arc<dyn FleetListener>) {
         if self.shared.audience.set(audience).is_err() {
             tracing::error!("the fleet has an audience already");
         }
@@ -94,7 +94,7 @@ impl Fleet {
 
     /// Strikes out the secrets of all servers, also of those that were here before.
     pub fn redactor(&self) -> &SharedRedactor {
-        &self.surroundings.redactor
+        &self.launch_context.redactor
     }
 
     /// Counts the changes so far.
@@ -128,7 +128,7 @@ impl Fleet {
                     let known_tools = known_tools.remove(&server.name).unwrap_or_default();
                     Arc::new(Upstream::start(
                         server.clone(),
-                        self.surroundings.clone(),
+                        self.launch_context.clone(),
                         &self.limits,
                         self.shared.clone(),
                         known_tools,
@@ -146,10 +146,10 @@ impl Fleet {
 
     /// Connects to a server that is not in the fleet, lists its tools and lets it go again.
     pub async fn try_out(&self, server: ServerConfig, deadline: Instant) -> Arc<Status> {
-        let surroundings = Surroundings {
+        let launch_context = LaunchContext {
             log_dir: None,
             dormant: false,
-            ..self.surroundings.clone()
+            ..self.launch_context.clone()
         };
         let server = ServerConfig {
             enabled: true,
@@ -158,7 +158,7 @@ impl Fleet {
         self.learn_secrets(std::slice::from_ref(&server));
         let upstream = Upstream::start(
             server,
-            surroundings,
+            launch_context,
             &self.limits,
             Shared::new(),
             Vec::new(),
@@ -185,7 +185,7 @@ impl Fleet {
 
     /// Has the secrets of these servers struck out before any of them is started.
     fn learn_secrets(&self, servers: &[ServerConfig]) {
-        let lookup = self.surroundings.environment;
+        let lookup = self.launch_context.environment;
         let secrets = servers.iter().flat_map(|server| server.secrets(&lookup));
         let secrets: Vec<Secret> = secrets.collect();
         self.redactor().learn(secrets.iter().map(Secret::expose));

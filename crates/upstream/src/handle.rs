@@ -15,7 +15,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use crate::actor::{Actor, Orders};
 use crate::backoff::Retries;
 use crate::client::{OnBehalf, may_ask};
-use crate::connect::{Connector, Surroundings};
+use crate::connect::{Connector, LaunchContext};
 use crate::connection::{Connection, Outgoing};
 use crate::failure::{Loss, chain};
 use crate::fleet::SharedAudience;
@@ -28,7 +28,7 @@ use crate::starts::Starts;
 use crate::state::{State, Status};
 use crate::stderr::{LogCursor, LogPage, StderrLog};
 use crate::subscriptions::Subscriptions;
-use crate::switchboard::Surface;
+use crate::switchboard::ServerContext;
 
 /// What all upstreams of a fleet share.
 #[derive(Debug, Clone)]
@@ -170,12 +170,12 @@ impl Upstream {
     /// Starts the actor; returns at once, however slow the server is.
     pub(crate) fn start(
         server: ServerConfig,
-        surroundings: Surroundings,
+        launch_context: LaunchContext,
         limits: &config::Limits,
         shared: Shared,
         known_tools: Vec<Arc<ToolDefinition>>,
     ) -> Self {
-        let awake = server.enabled && !surroundings.dormant;
+        let awake = server.enabled && !launch_context.dormant;
         let first = match (server.enabled, awake) {
             (false, _) => State::Disabled,
             (true, false) => State::Stopped,
@@ -185,15 +185,15 @@ impl Upstream {
         let (status_sender, status) = watch::channel(Arc::new(Status::new(first, known_tools)));
         let orders = Orders::default();
         let connection = Arc::new(ArcSwapOption::empty());
-        let log_path = surroundings
+        let log_path = launch_context
             .log_dir
             .as_ref()
             .map(|directory| directory.join(format!("server-{}.log", server.name)));
-        let log = StderrLog::new(log_path.as_deref(), awake, surroundings.redactor.clone());
+        let log = StderrLog::new(log_path.as_deref(), awake, launch_context.redactor.clone());
         let server_limits = Arc::new(ArcSwap::from_pointee(ServerLimits::of(&server)));
         let connector = Connector {
             server: server.clone(),
-            surroundings,
+            launch_context,
             log: log.clone(),
             limits: *limits,
             endings: Endings::new(),
@@ -201,18 +201,18 @@ impl Upstream {
             failed_starts: Starts::new(limits),
             probe_is_fatal: Arc::default(),
         };
-        let surface = Surface {
+        let context = ServerContext {
             server: server.name.clone(),
             audience: shared.audience,
             tools_changed: Arc::new(Notify::new()),
             renewed: Arc::new(Notify::new()),
         };
-        let pool = Pool::new(connector.clone(), surface.clone());
+        let pool = Pool::new(connector.clone(), context.clone());
         let subscriptions = Arc::<Subscriptions>::default();
         let actor = Actor {
             connector,
             limits: Arc::clone(&server_limits),
-            surface,
+            context,
             status: status_sender,
             changed: shared.changed,
             connection: Arc::clone(&connection),

@@ -26,8 +26,8 @@ mod stderr;
 mod subscriptions;
 mod switchboard;
 
-pub use client::{AskError, Audience, ClientLine, OnBehalf};
-pub use connect::Surroundings;
+pub use client::{AskError, ClientLine, FleetListener, OnBehalf};
+pub use connect::LaunchContext;
 pub use era::EraMemory;
 pub use failure::Failure;
 pub use fleet::{Fleet, KnownTools};

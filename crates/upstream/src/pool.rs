@@ -19,7 +19,7 @@ use crate::client::{ClientLine, OnBehalf};
 use crate::connect::Connector;
 use crate::connection::Connection;
 use crate::failure::ConnectFailure;
-use crate::switchboard::{Surface, Switchboard};
+use crate::switchboard::{ServerContext, Switchboard};
 
 /// How many clients can have a connection to themselves. Beyond that, one that is idle is given up
 /// for whoever comes, and where none is, one has to wait.
@@ -31,7 +31,7 @@ const IDLE: Duration = Duration::from_mins(10);
 #[derive(Debug)]
 pub(crate) struct Pool {
     connector: Connector,
-    surface: Surface,
+    context: ServerContext,
     places: Mutex<Vec<Arc<Place>>>,
     /// A place has become free, or a call waits for its client.
     freed: Notify,
@@ -81,10 +81,10 @@ struct Claim {
 // === impl Pool ===
 
 impl Pool {
-    pub(crate) fn new(connector: Connector, surface: Surface) -> Arc<Self> {
+    pub(crate) fn new(connector: Connector, context: ServerContext) -> Arc<Self> {
         Arc::new(Self {
             connector,
-            surface,
+            context,
             places: Mutex::default(),
             freed: Notify::new(),
         })
@@ -241,11 +241,11 @@ impl Pool {
         capabilities: &RawValue,
         session_line: Option<Arc<dyn ClientLine>>,
     ) -> Result<Connection, ConnectFailure> {
-        let switchboard = Switchboard::private(self.surface.clone());
+        let switchboard = Switchboard::private(self.context.clone());
         switchboard.set_session_line(session_line);
         let connecting = Box::pin(self.connector.connect_for(capabilities, &switchboard));
         let connected = connecting.await?;
-        tracing::debug!(server = %self.surface.server, "connected once more, for one client");
+        tracing::debug!(server = %self.context.server, "connected once more, for one client");
         Ok(Connection::new(connected, switchboard))
     }
 

@@ -16,7 +16,7 @@ use crate::fleet::SharedAudience;
 
 /// What the connections of one upstream have in common.
 #[derive(Debug, Clone)]
-pub(crate) struct Surface {
+pub(crate) struct ServerContext {
     pub server: ServerName,
     pub audience: SharedAudience,
     /// The tools are to be listed again.
@@ -28,7 +28,7 @@ pub(crate) struct Surface {
 /// One connection's switchboard.
 #[derive(Debug)]
 pub(crate) struct Switchboard {
-    surface: Surface,
+    context: ServerContext,
     /// Whether only one client uses the connection at a time.
     private: bool,
     calls: Mutex<Calls>,
@@ -62,9 +62,9 @@ pub(crate) struct Registered {
 /// Counts a question as open until it is dropped.
 struct OpenQuestion<'a>(&'a watch::Sender<usize>);
 
-// === impl Surface ===
+// === impl ServerContext ===
 
-impl Surface {
+impl ServerContext {
     pub(crate) fn announce(&self, notification: &Notification) {
         if let Some(audience) = self.audience.get() {
             audience.hear(&self.server, notification);
@@ -76,18 +76,18 @@ impl Surface {
 
 impl Switchboard {
     /// For the connection that all clients share.
-    pub(crate) fn shared(surface: Surface) -> Arc<Self> {
-        Self::new(surface, false)
+    pub(crate) fn shared(context: ServerContext) -> Arc<Self> {
+        Self::new(context, false)
     }
 
     /// For a connection that one client has to itself.
-    pub(crate) fn private(surface: Surface) -> Arc<Self> {
-        Self::new(surface, true)
+    pub(crate) fn private(context: ServerContext) -> Arc<Self> {
+        Self::new(context, true)
     }
 
-    fn new(surface: Surface, private: bool) -> Arc<Self> {
+    fn new(context: ServerContext, private: bool) -> Arc<Self> {
         Arc::new(Self {
-            surface,
+            context,
             private,
             calls: Mutex::default(),
         })
@@ -138,7 +138,7 @@ impl Switchboard {
     }
 
     /// The only call there is, on a connection that is shared, of a client that can be asked
-    /// nothing. It does not reach anybody, but its door knows best how to say no.
+    /// nothing. It does not reach anybody, but its endpoint knows best how to say no.
     fn only_silent_call(&self) -> Option<Arc<UnderWay>> {
         match self.calls().under_way.as_slice() {
             [only] if !self.private && !only.interactive => Some(Arc::clone(only)),
@@ -162,7 +162,7 @@ impl Switchboard {
         match line {
             Some(line) => line.tell(notification),
             None if self.private => {}
-            None => self.surface.announce(notification),
+            None => self.context.announce(notification),
         }
     }
 }
@@ -184,10 +184,10 @@ impl Events for Switchboard {
     fn notification(&self, notification: Notification, origin: Origin) {
         match notification.method.as_str() {
             // Announced when the new list is known here, so that whoever asks is told of it.
-            "notifications/tools/list_changed" => self.surface.tools_changed.notify_one(),
+            "notifications/tools/list_changed" => self.context.tools_changed.notify_one(),
             "notifications/prompts/list_changed"
             | "notifications/resources/list_changed"
-            | "notifications/resources/updated" => self.surface.announce(&notification),
+            | "notifications/resources/updated" => self.context.announce(&notification),
             // Progress that nobody waits for any more.
             "notifications/progress" => {}
             _ => self.tell(&notification, origin),
@@ -215,7 +215,7 @@ impl Events for Switchboard {
 
     fn session_replaced(&self, _: &Arc<Handshake>) {
         if !self.private {
-            self.surface.renewed.notify_one();
+            self.context.renewed.notify_one();
         }
     }
 }
@@ -291,8 +291,8 @@ mod tests {
         }
     }
 
-    fn surface() -> Surface {
-        Surface {
+    fn context() -> ServerContext {
+        ServerContext {
             server: "up".parse().unwrap(),
             audience: SharedAudience::default(),
             tools_changed: Arc::default(),
@@ -319,8 +319,8 @@ mod tests {
         fn a_question_reaches_the_client_that_it_is_meant_for_and_no_other(
             steps in prop::collection::vec((0..CLIENTS, 0..4_u8), 1..80),
         ) {
-            let shared = Switchboard::shared(surface());
-            let private: Vec<_> = (0..CLIENTS).map(|_| Switchboard::private(surface())).collect();
+            let shared = Switchboard::shared(context());
+            let private: Vec<_> = (0..CLIENTS).map(|_| Switchboard::private(context())).collect();
             let mut calls: Vec<(usize, Registered)> = Vec::new();
             let mut own_calls: Vec<Vec<Registered>> = (0..CLIENTS).map(|_| Vec::new()).collect();
             for (who, step) in steps {
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_question_that_misses_an_answered_call_goes_to_another_of_the_client() {
-        let switchboard = Switchboard::private(surface());
+        let switchboard = Switchboard::private(context());
         let asking = switchboard.register(&client(1));
         let answered = OnBehalf {
             line: Arc::new(Closed),
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn between_two_calls_the_session_is_asked() {
-        let switchboard = Switchboard::private(surface());
+        let switchboard = Switchboard::private(context());
         assert_eq!(answers(&switchboard, Origin::Connection), None);
         switchboard.set_session_line(client(2).session_line);
         assert_eq!(answers(&switchboard, Origin::Connection), Some(2));

@@ -4,7 +4,7 @@ mod list;
 
 use std::time::Duration;
 
-use clients::{Approval, Client, ClientFileError, Door, FileChange, Places, Plan, Receipts};
+use clients::{Approval, Client, ClientFileError, Endpoint, FileChange, Places, Plan, Receipts};
 use config::{Config, Settings};
 use redact::Redactor;
 use serde_json::{Value, json};
@@ -38,8 +38,8 @@ pub(crate) async fn run(
             Some(ApproveLane::Read) => Approval::Read,
             None => Approval::AsItIs,
         };
-        let door = door(&args, client, global, settings, &config).await?;
-        clients::connect(client, &places, &door, approval)
+        let endpoint = endpoint(&args, client, global, settings, &config).await?;
+        clients::connect(client, &places, &endpoint, approval)
     };
     let plan = plan.map_err(|error| client_failure(&error))?;
     let mut backups = Vec::new();
@@ -113,15 +113,15 @@ pub(in crate::commands) fn client_failure(error: &ClientFileError) -> Failure {
 }
 
 /// How the client is to reach us. One that only starts programs is given a program.
-async fn door(
+async fn endpoint(
     args: &ConnectArgs,
     client: Client,
     global: &Global,
     settings: &Settings,
     config: &Config,
-) -> Result<Door, Failure> {
+) -> Result<Endpoint, Failure> {
     if !args.stdio && client != Client::ClaudeDesktop {
-        return Ok(Door::Http {
+        return Ok(Endpoint::Http {
             url: format!("http://{}/mcp", address(settings, config).await),
             needs_key: config.require_mcp_auth,
         });
@@ -142,7 +142,7 @@ async fn door(
         let folder = settings.data_dir(config).to_string_lossy().into_owned();
         arguments.extend(["--data-dir".to_owned(), folder]);
     }
-    Ok(Door::Stdio {
+    Ok(Endpoint::Stdio {
         command: program.to_string_lossy().into_owned(),
         args: arguments,
     })

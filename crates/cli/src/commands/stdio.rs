@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::{Config, Settings};
-use daemon::{AgentDoor, DataDir, Engine};
+use daemon::{AgentEndpoint, DataDir, Engine};
 use mcp::server::{LineOptions, serve_lines};
 use tokio::net::UnixStream;
 
@@ -29,8 +29,8 @@ pub(crate) async fn run(settings: &Settings) -> Outcome {
     let data_dir = DataDir::prepare(&data_dir).map_err(|error| {
         Failure::from_error(Exit::Failed, "the data directory cannot be used", &error)
     })?;
-    let surroundings = daemon::surroundings(&data_dir, guardian(), &config);
-    let redactor = &surroundings.redactor;
+    let launch_context = daemon::launch_context(&data_dir, guardian(), &config);
+    let redactor = &launch_context.redactor;
     let activity = daemon::open_activity(data_dir.path(), &config, redactor).await;
     let activity = activity.map_err(|error| log_failure(&error))?.activity;
     let pins = open_pins(&data_dir)?;
@@ -40,9 +40,9 @@ pub(crate) async fn run(settings: &Settings) -> Outcome {
         grace: config.shutdown_grace,
         ..LineOptions::default()
     };
-    let engine = Engine::start(Arc::new(config), surroundings, activity, pins).await;
-    let door = Arc::new(AgentDoor::new(Arc::clone(&engine)));
-    let outcome = serve_lines(door, tokio::io::stdin(), tokio::io::stdout(), lines).await;
+    let engine = Engine::start(Arc::new(config), launch_context, activity, pins).await;
+    let endpoint = Arc::new(AgentEndpoint::new(Arc::clone(&engine)));
+    let outcome = serve_lines(endpoint, tokio::io::stdin(), tokio::io::stdout(), lines).await;
     engine.shutdown().await;
     engine.activity().close().await.map_err(|error| {
         Failure::from_error(Exit::Failed, "the activity log is not complete", &error)

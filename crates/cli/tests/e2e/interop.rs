@@ -1,4 +1,4 @@
-//! Clients that others wrote, at the doors for one upstream and for all: each lists, calls,
+//! Clients that others wrote, at the endpoints for one upstream and for all: each lists, calls,
 //! prompts, reads and completes, in every era that it speaks.
 
 use std::path::Path;
@@ -25,18 +25,18 @@ const PROMPTED: &str = "Prompt with arguments: arg1='one', arg2='two'";
 const READ: &str = "This is the content of the static text resource.";
 
 /// A daemon in front of two fixtures: a legacy one over stdio and a modern one over HTTP.
-struct Doors {
+struct Endpoints {
     daemon: TestDaemon,
     _fixture: Fixture,
 }
 
 /// Where a client is sent, and what the names of tools and prompts begin with there.
-struct Door {
+struct Endpoint {
     url: String,
     prefix: &'static str,
 }
 
-impl Doors {
+impl Endpoints {
     async fn open() -> Self {
         let home = home();
         let fixture = Fixture::http(0, Eras::Modern).await.unwrap();
@@ -54,28 +54,28 @@ impl Doors {
         }
     }
 
-    /// Both upstreams as themselves, and both of them through the door for all.
-    fn all(&self) -> [Door; 4] {
-        let door = |path: &str, prefix| Door {
+    /// Both upstreams as themselves, and both of them through the endpoint for all.
+    fn all(&self) -> [Endpoint; 4] {
+        let endpoint = |path: &str, prefix| Endpoint {
             url: self.daemon.url(path),
             prefix,
         };
         [
-            door("/mcp/server/pipe", ""),
-            door("/mcp/server/web", ""),
-            door("/mcp/direct", "pipe__"),
-            door("/mcp/direct", "web__"),
+            endpoint("/mcp/server/pipe", ""),
+            endpoint("/mcp/server/web", ""),
+            endpoint("/mcp/direct", "pipe__"),
+            endpoint("/mcp/direct", "web__"),
         ]
     }
 
-    /// One upstream by each door, for clients that take long to start.
-    fn one_each(&self) -> [Door; 2] {
+    /// One upstream by each endpoint, for clients that take long to start.
+    fn one_each(&self) -> [Endpoint; 2] {
         let [pipe, _, _, web] = self.all();
         [pipe, web]
     }
 }
 
-impl Door {
+impl Endpoint {
     fn name(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
@@ -102,44 +102,44 @@ fn script(name: &str) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn the_python_sdk_uses_both_doors_in_both_eras() {
-    let doors = Doors::open().await;
-    for door in doors.one_each() {
+async fn the_python_sdk_uses_both_endpoints_in_both_eras() {
+    let endpoints = Endpoints::open().await;
+    for endpoint in endpoints.one_each() {
         for (mode, protocol) in [("auto", MODERN), ("legacy", LEGACY)] {
-            let mut command = command(tool("venv/bin").join("python"), &doors.daemon.home);
+            let mut command = command(tool("venv/bin").join("python"), &endpoints.daemon.home);
             command
-                .arg(script("python_door.py"))
-                .args([&door.url, door.prefix, mode]);
-            door.check(&json_output(command).await, protocol);
+                .arg(script("python_endpoint.py"))
+                .args([&endpoint.url, endpoint.prefix, mode]);
+            endpoint.check(&json_output(command).await, protocol);
         }
     }
 }
 
 #[tokio::test]
-async fn the_typescript_sdk_uses_both_doors_in_both_eras() {
-    let doors = Doors::open().await;
+async fn the_typescript_sdk_uses_both_endpoints_in_both_eras() {
+    let endpoints = Endpoints::open().await;
     let module = tool("node_modules/@modelcontextprotocol/client/dist/index.mjs");
-    for door in doors.one_each() {
+    for endpoint in endpoints.one_each() {
         for (mode, protocol) in [("auto", MODERN), ("legacy", LEGACY)] {
-            let mut command = command(node(), &doors.daemon.home);
+            let mut command = command(node(), &endpoints.daemon.home);
             command
-                .arg(script("typescript_door.mjs"))
+                .arg(script("typescript_endpoint.mjs"))
                 .arg(&module)
-                .args([&door.url, door.prefix, mode]);
-            door.check(&json_output(command).await, protocol);
+                .args([&endpoint.url, endpoint.prefix, mode]);
+            endpoint.check(&json_output(command).await, protocol);
         }
     }
 }
 
 /// Its command line knows no completions.
-async fn inspect(doors: &Doors, door: &Door, era: &str) {
+async fn inspect(endpoints: &Endpoints, endpoint: &Endpoint, era: &str) {
     let run = async |arguments: &[&str]| {
-        let mut command = command(node(), &doors.daemon.home);
+        let mut command = command(node(), &endpoints.daemon.home);
         command
             .arg(tool("node_modules/.bin/mcp-inspector"))
             .args([
                 "--cli",
-                &door.url,
+                &endpoint.url,
                 "--transport",
                 "http",
                 "--format",
@@ -151,8 +151,8 @@ async fn inspect(doors: &Doors, door: &Door, era: &str) {
         answer["result"].take()
     };
     let (text, prompt) = (
-        door.name("test_simple_text"),
-        door.name("test_prompt_with_arguments"),
+        endpoint.name("test_simple_text"),
+        endpoint.name("test_prompt_with_arguments"),
     );
     let listed = run(&["tools/list"]).await;
     let names = listed["tools"].as_array().unwrap().iter();
@@ -170,53 +170,53 @@ async fn inspect(doors: &Doors, door: &Door, era: &str) {
 }
 
 #[tokio::test]
-async fn the_inspector_uses_both_doors_as_a_legacy_client() {
-    let doors = Doors::open().await;
-    for door in doors.one_each() {
-        inspect(&doors, &door, "legacy").await;
+async fn the_inspector_uses_both_endpoints_as_a_legacy_client() {
+    let endpoints = Endpoints::open().await;
+    for endpoint in endpoints.one_each() {
+        inspect(&endpoints, &endpoint, "legacy").await;
     }
 }
 
 #[tokio::test]
-async fn the_inspector_uses_both_doors_as_it_sees_fit() {
-    let doors = Doors::open().await;
-    for door in doors.one_each() {
-        inspect(&doors, &door, "auto").await;
+async fn the_inspector_uses_both_endpoints_as_it_sees_fit() {
+    let endpoints = Endpoints::open().await;
+    for endpoint in endpoints.one_each() {
+        inspect(&endpoints, &endpoint, "auto").await;
     }
 }
 
 #[tokio::test]
-async fn the_inspector_uses_both_doors_as_a_modern_client() {
-    let doors = Doors::open().await;
-    for door in doors.one_each() {
-        inspect(&doors, &door, "modern").await;
+async fn the_inspector_uses_both_endpoints_as_a_modern_client() {
+    let endpoints = Endpoints::open().await;
+    for endpoint in endpoints.one_each() {
+        inspect(&endpoints, &endpoint, "modern").await;
     }
 }
 
 #[tokio::test]
-async fn rmcp_uses_both_doors_in_both_eras() {
-    let doors = Doors::open().await;
-    for door in doors.all() {
-        door.check(
-            &rmcp_report(&door, ClientLifecycleMode::Initialize).await,
+async fn rmcp_uses_both_endpoints_in_both_eras() {
+    let endpoints = Endpoints::open().await;
+    for endpoint in endpoints.all() {
+        endpoint.check(
+            &rmcp_report(&endpoint, ClientLifecycleMode::Initialize).await,
             LEGACY,
         );
         let modern = ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::LATEST],
         };
-        door.check(&rmcp_report(&door, modern).await, MODERN);
+        endpoint.check(&rmcp_report(&endpoint, modern).await, MODERN);
     }
 }
 
-async fn rmcp_report(door: &Door, lifecycle: ClientLifecycleMode) -> Value {
-    let config = StreamableHttpClientTransportConfig::with_uri(door.url.as_str());
+async fn rmcp_report(endpoint: &Endpoint, lifecycle: ClientLifecycleMode) -> Value {
+    let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str());
     let transport = StreamableHttpClientTransport::with_client(http_client(), config);
     let client = ().serve_with_lifecycle(transport, lifecycle).await.unwrap();
     let protocol = client.peer_info().unwrap().protocol_version.clone();
     let tools = client.list_all_tools().await.unwrap();
-    let call = CallToolRequestParams::new(door.name("test_simple_text"));
+    let call = CallToolRequestParams::new(endpoint.name("test_simple_text"));
     let called = client.call_tool(call).await.unwrap();
-    let prompt = door.name("test_prompt_with_arguments");
+    let prompt = endpoint.name("test_prompt_with_arguments");
     let arguments = json!({"arg1": "one", "arg2": "two"});
     let get =
         GetPromptRequestParams::new(&prompt).with_arguments(arguments.as_object().unwrap().clone());

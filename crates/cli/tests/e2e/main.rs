@@ -38,9 +38,9 @@ mod cli_upstream;
 #[cfg(test)]
 mod config_torture;
 #[cfg(test)]
-mod doors;
-#[cfg(test)]
 mod drift;
+#[cfg(test)]
+mod endpoints;
 #[cfg(test)]
 mod first_run;
 #[cfg(test)]

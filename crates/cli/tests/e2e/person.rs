@@ -16,7 +16,7 @@ pub(crate) struct Person {
     heard: Arc<Mutex<Vec<Notification>>>,
 }
 
-/// A person in front of a door.
+/// A person in front of an endpoint.
 pub(crate) struct Visitor {
     pub(crate) person: Person,
     client: Client,
@@ -43,7 +43,7 @@ impl Person {
         }
     }
 
-    /// Comes to a door with these capabilities.
+    /// Comes to an endpoint with these capabilities.
     pub(crate) async fn visits(
         self,
         daemon: &TestDaemon,

@@ -45,7 +45,7 @@ const HEALTH: [Fate; 5] = [LetIn, LetIn, LetIn, Refused, Refused];
 const NO_ROUTE: [Fate; 5] = [LetIn, LetIn, LetIn, Refused, Refused];
 
 /// Every way in for MCP, and one that leads nowhere: whoever may not come in does not learn that.
-const DOORS: [&str; 4] = [
+const ENDPOINTS: [&str; 4] = [
     "/mcp",
     "/mcp/direct",
     "/mcp/server/up",
@@ -111,7 +111,7 @@ async fn every_route_knows_whom_to_let_in() {
         assert_fates(&daemon, &method, &path, API).await;
     }
     assert_fates(&daemon, &Method::GET, "/events", EVENTS).await;
-    for path in DOORS {
+    for path in ENDPOINTS {
         assert_fates(&daemon, &Method::POST, path, OPEN_MCP).await;
     }
     for path in ["/healthz", "/readyz"] {
@@ -125,7 +125,7 @@ async fn every_route_knows_whom_to_let_in() {
 #[tokio::test]
 async fn mcp_is_closed_when_the_config_says_so() {
     let daemon = daemon(true).await;
-    for path in DOORS {
+    for path in ENDPOINTS {
         for method in [Method::POST, Method::GET, Method::DELETE] {
             assert_fates(&daemon, &method, path, CLOSED_MCP).await;
         }
@@ -133,8 +133,8 @@ async fn mcp_is_closed_when_the_config_says_so() {
     assert_fates(&daemon, &Method::GET, "/healthz", HEALTH).await;
 }
 
-/// What a client of either era says first, on a door.
-fn greetings(daemon: &TestDaemon, door: &str) -> [RequestBuilder; 2] {
+/// What a client of either era says first, on an endpoint.
+fn greetings(daemon: &TestDaemon, endpoint: &str) -> [RequestBuilder; 2] {
     let client = json!({"name": "test", "version": "0"});
     let initialize =
         json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
@@ -146,7 +146,7 @@ fn greetings(daemon: &TestDaemon, door: &str) -> [RequestBuilder; 2] {
     let say = |method: &str, params: &Value| {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         http_client()
-            .post(daemon.url(door))
+            .post(daemon.url(endpoint))
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
             .body(body.to_string())
@@ -160,12 +160,12 @@ fn greetings(daemon: &TestDaemon, door: &str) -> [RequestBuilder; 2] {
 }
 
 #[tokio::test]
-async fn a_closed_door_is_closed_to_both_eras() {
+async fn a_closed_endpoint_is_closed_to_both_eras() {
     let daemon = daemon(true).await;
     let key = api_key(&daemon.home);
     server_in(&daemon, "up", "ready").await;
-    for door in ["/mcp", "/mcp/direct", "/mcp/server/up"] {
-        for greeting in greetings(&daemon, door) {
+    for endpoint in ["/mcp", "/mcp/direct", "/mcp/server/up"] {
+        for greeting in greetings(&daemon, endpoint) {
             for (principal, fate) in PRINCIPALS.into_iter().zip(CLOSED_MCP) {
                 let greeting = principal.sign(greeting.try_clone().unwrap(), &key);
                 let answer = greeting.send().await.unwrap();
@@ -176,9 +176,13 @@ async fn a_closed_door_is_closed_to_both_eras() {
                     Unauthorized => 401,
                     Refused => 403,
                 };
-                assert_eq!(status, expected, "{door} by {principal:?}: {text}");
+                assert_eq!(status, expected, "{endpoint} by {principal:?}: {text}");
                 let welcome = text.contains("\"capabilities\"");
-                assert_eq!(welcome, fate == LetIn, "{door} by {principal:?}: {text}");
+                assert_eq!(
+                    welcome,
+                    fate == LetIn,
+                    "{endpoint} by {principal:?}: {text}"
+                );
             }
         }
     }
@@ -189,20 +193,20 @@ async fn a_session_is_no_key() {
     let daemon = daemon(true).await;
     let key = api_key(&daemon.home);
     server_in(&daemon, "up", "ready").await;
-    for door in ["/mcp", "/mcp/direct", "/mcp/server/up"] {
-        let [initialize, _] = greetings(&daemon, door);
+    for endpoint in ["/mcp", "/mcp/direct", "/mcp/server/up"] {
+        let [initialize, _] = greetings(&daemon, endpoint);
         let answer = initialize.bearer_auth(&key).send().await.unwrap();
         let session = answer.headers()["mcp-session-id"].clone();
         let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
         let list = http_client()
-            .post(daemon.url(door))
+            .post(daemon.url(endpoint))
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
             .header("mcp-session-id", session)
             .body(list.to_string());
         let with_key = list.try_clone().unwrap().bearer_auth(&key);
-        assert_eq!(with_key.send().await.unwrap().status(), 200, "{door}");
-        assert_eq!(list.send().await.unwrap().status(), 401, "{door}");
+        assert_eq!(with_key.send().await.unwrap().status(), 200, "{endpoint}");
+        assert_eq!(list.send().await.unwrap().status(), 401, "{endpoint}");
     }
 }
 

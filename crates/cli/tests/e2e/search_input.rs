@@ -1,4 +1,4 @@
-//! What a search makes of queries and limits that make no sense, through every door, and what it
+//! What a search makes of queries and limits that make no sense, through every endpoint, and what it
 //! says of how it found something.
 
 use reqwest::StatusCode;
@@ -81,7 +81,7 @@ fn assert_nothing_found(found: &Value, query: &str) {
 }
 
 #[tokio::test]
-async fn a_query_about_nothing_is_answered_with_a_hint_through_every_door() {
+async fn a_query_about_nothing_is_answered_with_a_hint_through_every_endpoint() {
     let front = front().await;
     let session = front.daemon.session().await;
     for query in ABOUT_NOTHING {
@@ -96,7 +96,7 @@ async fn a_query_about_nothing_is_answered_with_a_hint_through_every_door() {
 }
 
 #[tokio::test]
-async fn an_empty_query_is_refused_through_every_door() {
+async fn an_empty_query_is_refused_through_every_endpoint() {
     let front = front().await;
     let session = front.daemon.session().await;
     for query in ["", " \t\n"] {
@@ -122,7 +122,7 @@ async fn an_empty_query_is_refused_through_every_door() {
 }
 
 #[tokio::test]
-async fn a_limit_out_of_range_is_refused_through_every_door() {
+async fn a_limit_out_of_range_is_refused_through_every_endpoint() {
     let front = front().await;
     let session = front.daemon.session().await;
     for limit in ["0", "-1", "51", "1000000000", "1e9", "99999999999999999999"] {

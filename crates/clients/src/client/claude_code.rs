@@ -11,8 +11,8 @@ use crate::adapter::{
     Adapter, FileEdits, Rules, ServerFile, changing_tools, http_entry, reading_tools, with_type,
 };
 use crate::document::{Syntax, path};
-use crate::door::Door;
 use crate::edit::Edit;
+use crate::endpoint::Endpoint;
 use crate::error::ClientFileError;
 use crate::file;
 use crate::permissions::{OwnTool, Permissions, Verdict};
@@ -53,12 +53,17 @@ impl Adapter for ClaudeCode {
         Dialect::BRACES
     }
 
-    fn entry(&self, door: &Door) -> Result<Map<String, Value>, ClientFileError> {
-        let kind = match door {
-            Door::Http { .. } => "http",
-            Door::Stdio { .. } => "stdio",
+    fn entry(&self, endpoint: &Endpoint) -> Result<Map<String, Value>, ClientFileError> {
+        let kind = match endpoint {
+            Endpoint::Http { .. } => "http",
+            Endpoint::Stdio { .. } => "stdio",
         };
-        let entry = http_entry("url", door, Client::ClaudeCode, Some("${MCPPROXY_API_KEY}"))?;
+        let entry = http_entry(
+            "url",
+            endpoint,
+            Client::ClaudeCode,
+            Some("${MCPPROXY_API_KEY}"),
+        )?;
         Ok(with_type(kind, entry))
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Client;
 use crate::adapter::{Adapter, Rules, ServerFile, stdio_entry};
-use crate::door::Door;
+use crate::endpoint::Endpoint;
 use crate::error::ClientFileError;
 use crate::permissions::{Permissions, Verdict};
 use crate::places::Places;
@@ -27,10 +27,10 @@ impl Adapter for ClaudeDesktop {
         Dialect::LITERAL
     }
 
-    fn entry(&self, door: &Door) -> Result<Map<String, Value>, ClientFileError> {
-        match door {
-            Door::Stdio { command, args } => Ok(stdio_entry(command, args)),
-            Door::Http { .. } => Err(ClientFileError::OnlyStdio {
+    fn entry(&self, endpoint: &Endpoint) -> Result<Map<String, Value>, ClientFileError> {
+        match endpoint {
+            Endpoint::Stdio { command, args } => Ok(stdio_entry(command, args)),
+            Endpoint::Http { .. } => Err(ClientFileError::OnlyStdio {
                 client: Client::ClaudeDesktop,
             }),
         }

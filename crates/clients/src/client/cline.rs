@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Client, roo};
 use crate::adapter::{Adapter, Rules, ServerFile, http_entry, with_type};
-use crate::door::Door;
+use crate::endpoint::Endpoint;
 use crate::error::ClientFileError;
 use crate::permissions::Permissions;
 use crate::places::Places;
@@ -24,11 +24,11 @@ impl Adapter for Cline {
         Dialect::LITERAL
     }
 
-    fn entry(&self, door: &Door) -> Result<Map<String, Value>, ClientFileError> {
-        let entry = http_entry("url", door, Client::Cline, None)?;
-        Ok(match door {
-            Door::Http { .. } => with_type("streamableHttp", entry),
-            Door::Stdio { .. } => with_type("stdio", entry),
+    fn entry(&self, endpoint: &Endpoint) -> Result<Map<String, Value>, ClientFileError> {
+        let entry = http_entry("url", endpoint, Client::Cline, None)?;
+        Ok(match endpoint {
+            Endpoint::Http { .. } => with_type("streamableHttp", entry),
+            Endpoint::Stdio { .. } => with_type("stdio", entry),
         })
     }
 

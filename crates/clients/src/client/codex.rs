@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::Client;
 use crate::adapter::{Adapter, Rules, ServerFile, changing_tools, http_entry, object};
 use crate::document::{Syntax, path};
-use crate::door::{Door, KEY_VARIABLE};
 use crate::edit::Edit;
+use crate::endpoint::{Endpoint, KEY_VARIABLE};
 use crate::error::ClientFileError;
 use crate::file;
 use crate::permissions::{OwnTool, Permissions, Verdict};
@@ -45,16 +45,16 @@ impl Adapter for Codex {
         Dialect::LITERAL
     }
 
-    fn entry(&self, door: &Door) -> Result<Map<String, Value>, ClientFileError> {
-        match door {
-            Door::Http { url, needs_key } => {
+    fn entry(&self, endpoint: &Endpoint) -> Result<Map<String, Value>, ClientFileError> {
+        match endpoint {
+            Endpoint::Http { url, needs_key } => {
                 let mut entry = object([("url", url.as_str().into())]);
                 if *needs_key {
                     entry.insert("bearer_token_env_var".into(), KEY_VARIABLE.into());
                 }
                 Ok(entry)
             }
-            Door::Stdio { .. } => http_entry("url", door, Client::Codex, None),
+            Endpoint::Stdio { .. } => http_entry("url", endpoint, Client::Codex, None),
         }
     }
 

@@ -7,8 +7,8 @@ use super::Client;
 use crate::SERVER_NAME;
 use crate::adapter::{Adapter, FileEdits, Rules, ServerFile, http_entry, reading_tools};
 use crate::document::{Syntax, path};
-use crate::door::Door;
 use crate::edit::Edit;
+use crate::endpoint::Endpoint;
 use crate::error::ClientFileError;
 use crate::file;
 use crate::permissions::{Permissions, Verdict};
@@ -35,8 +35,13 @@ impl Adapter for Cursor {
         Dialect::EDITOR
     }
 
-    fn entry(&self, door: &Door) -> Result<Map<String, Value>, ClientFileError> {
-        http_entry("url", door, Client::Cursor, Some("${env:MCPPROXY_API_KEY}"))
+    fn entry(&self, endpoint: &Endpoint) -> Result<Map<String, Value>, ClientFileError> {
+        http_entry(
+            "url",
+            endpoint,
+            Client::Cursor,
+            Some("${env:MCPPROXY_API_KEY}"),
+        )
     }
 
     fn approve_reads(&self, places: &Places) -> Result<Rules, ClientFileError> {

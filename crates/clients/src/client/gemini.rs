@@ -11,8 +11,8 @@ use crate::adapter::{
     Adapter, FileEdits, Rules, ServerFile, changing_tools, http_entry, object, reading_tools,
 };
 use crate::document::{Syntax, path};
-use crate::door::Door;
 use crate::edit::Edit;
+use crate::endpoint::Endpoint;
 use crate::error::ClientFileError;
 use crate::file;
 use crate::permissions::{OwnTool, Permissions, Verdict};
@@ -40,8 +40,13 @@ impl Adapter for Gemini {
         Dialect::SHELL
     }
 
-    fn entry(&self, door: &Door) -> Result<Map<String, Value>, ClientFileError> {
-        http_entry("httpUrl", door, Client::Gemini, Some("$MCPPROXY_API_KEY"))
+    fn entry(&self, endpoint: &Endpoint) -> Result<Map<String, Value>, ClientFileError> {
+        http_entry(
+            "httpUrl",
+            endpoint,
+            Client::Gemini,
+            Some("$MCPPROXY_API_KEY"),
+        )
     }
 
     fn approve_reads(&self, places: &Places) -> Result<Rules, ClientFileError> {

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::Client;
 use crate::adapter::{Adapter, Rules, ServerFile, http_entry, reading_tools, with_type};
 use crate::document::path;
-use crate::door::Door;
 use crate::edit::Edit;
+use crate::endpoint::Endpoint;
 use crate::error::ClientFileError;
 use crate::file;
 use crate::permissions::{Permissions, Verdict};
@@ -53,12 +53,12 @@ impl Adapter for RooLike {
         Dialect::EDITOR
     }
 
-    fn entry(&self, door: &Door) -> Result<Map<String, Value>, ClientFileError> {
+    fn entry(&self, endpoint: &Endpoint) -> Result<Map<String, Value>, ClientFileError> {
         let reference = "${env:MCPPROXY_API_KEY}";
-        let entry = http_entry("url", door, self.client, Some(reference))?;
-        Ok(match door {
-            Door::Http { .. } => with_type("streamable-http", entry),
-            Door::Stdio { .. } => with_type("stdio", entry),
+        let entry = http_entry("url", endpoint, self.client, Some(reference))?;
+        Ok(match endpoint {
+            Endpoint::Http { .. } => with_type("streamable-http", entry),
+            Endpoint::Stdio { .. } => with_type("stdio", entry),
         })
     }
 

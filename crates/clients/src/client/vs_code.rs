@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::Client;
 use crate::adapter::{Adapter, Rules, ServerFile, http_entry, with_type};
 use crate::document::Syntax;
-use crate::door::Door;
+use crate::endpoint::Endpoint;
 use crate::error::ClientFileError;
 use crate::file;
 use crate::permissions::{Permissions, Verdict};
@@ -32,13 +32,13 @@ impl Adapter for VsCode {
         Dialect::EDITOR
     }
 
-    fn entry(&self, door: &Door) -> Result<Map<String, Value>, ClientFileError> {
-        let kind = match door {
-            Door::Http { .. } => "http",
-            Door::Stdio { .. } => "stdio",
+    fn entry(&self, endpoint: &Endpoint) -> Result<Map<String, Value>, ClientFileError> {
+        let kind = match endpoint {
+            Endpoint::Http { .. } => "http",
+            Endpoint::Stdio { .. } => "stdio",
         };
         let reference = "${env:MCPPROXY_API_KEY}";
-        let entry = http_entry("url", door, Client::VsCode, Some(reference))?;
+        let entry = http_entry("url", endpoint, Client::VsCode, Some(reference))?;
         Ok(with_type(kind, entry))
     }
 

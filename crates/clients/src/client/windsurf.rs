@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Client;
 use crate::adapter::{Adapter, Rules, ServerFile, http_entry};
-use crate::door::Door;
+use crate::endpoint::Endpoint;
 use crate::error::ClientFileError;
 use crate::permissions::{Permissions, Verdict};
 use crate::places::Places;
@@ -24,10 +24,10 @@ impl Adapter for Windsurf {
         Dialect::EDITOR
     }
 
-    fn entry(&self, door: &Door) -> Result<Map<String, Value>, ClientFileError> {
+    fn entry(&self, endpoint: &Endpoint) -> Result<Map<String, Value>, ClientFileError> {
         http_entry(
             "serverUrl",
-            door,
+            endpoint,
             Client::Windsurf,
             Some("${env:MCPPROXY_API_KEY}"),
         )

@@ -1,9 +1,9 @@
 //! What `connect` writes, client by client.
 
-use clients::{Approval, Client, ClientFileError, Door, Platform, connect};
+use clients::{Approval, Client, ClientFileError, Endpoint, Platform, connect};
 use serde_json::json;
 
-use crate::support::{Home, door_of, http, stdio};
+use crate::support::{Home, endpoint_of, http, stdio};
 
 const URL: &str = "http://127.0.0.1:8080/mcp";
 const CODE: &str = ".config/Code/User";
@@ -160,7 +160,7 @@ fn clients_without_rules_in_files_get_the_entry_and_a_word() {
             json!({"mcpServers": {"mcpproxy": {"command": "/opt/mcpproxy", "args": ["stdio"]}}}),
         ),
     ] {
-        let plan = home.connect(client, &door_of(client), Approval::Read);
+        let plan = home.connect(client, &endpoint_of(client), Approval::Read);
         assert_eq!(home.json(file), entry, "{client}");
         assert!(!plan.notes.is_empty(), "{client}");
     }
@@ -188,16 +188,16 @@ fn the_second_time_nothing_changes() {
     for client in Client::ALL {
         let home = Home::new();
         home.write(".cursor/permissions.json", "{\"mcpAllowlist\": []}");
-        home.connect(client, &door_of(client), Approval::Read);
+        home.connect(client, &endpoint_of(client), Approval::Read);
         let files = home.files();
-        let plan = home.connect(client, &door_of(client), Approval::Read);
+        let plan = home.connect(client, &endpoint_of(client), Approval::Read);
         assert!(plan.changes.is_empty(), "{client}: {:?}", plan.changes);
         assert_eq!(home.files(), files, "{client}");
     }
 }
 
 #[test]
-fn another_door_replaces_the_first_and_leaves_the_rest() {
+fn another_endpoint_replaces_the_first_and_leaves_the_rest() {
     let home = Home::new();
     home.connect(Client::Cursor, &http(), Approval::AsItIs);
     let text = home.read(".cursor/mcp.json");
@@ -213,7 +213,7 @@ fn another_door_replaces_the_first_and_leaves_the_rest() {
 
 #[test]
 fn a_key_is_referred_to_and_never_written() {
-    let door = Door::Http {
+    let endpoint = Endpoint::Http {
         url: URL.into(),
         needs_key: true,
     };
@@ -240,7 +240,7 @@ fn a_key_is_referred_to_and_never_written() {
         ),
     ] {
         let home = Home::new();
-        let plan = home.connect(client, &door, Approval::AsItIs);
+        let plan = home.connect(client, &endpoint, Approval::AsItIs);
         assert!(home.read(file).contains(reference), "{}", home.read(file));
         assert!(
             plan.notes[0].contains("MCPPROXY_API_KEY"),
@@ -249,7 +249,7 @@ fn a_key_is_referred_to_and_never_written() {
         );
     }
     let home = Home::new();
-    let error = connect(Client::Cline, &home.places, &door, Approval::AsItIs).unwrap_err();
+    let error = connect(Client::Cline, &home.places, &endpoint, Approval::AsItIs).unwrap_err();
     assert!(
         matches!(error, ClientFileError::KeyNeeded { .. }),
         "{error}"

@@ -3,7 +3,7 @@
 use clients::Verdict::{Asks, Denied, Silent, Unknown};
 use clients::{Approval, Client, OWN_TOOLS, Verdict, permissions};
 
-use crate::support::{Home, door_of};
+use crate::support::{Home, endpoint_of};
 
 /// The verdicts on the three lanes.
 fn lanes(home: &Home, client: Client) -> [Verdict; 3] {
@@ -18,7 +18,7 @@ fn what_approve_read_writes_is_read_back_as_reads_silent_others_asked() {
         home.write(".cursor/permissions.json", "{}");
         let before = permissions(client, &home.places).unwrap();
         assert!(!before.connected, "{client}");
-        home.connect(client, &door_of(client), Approval::Read);
+        home.connect(client, &endpoint_of(client), Approval::Read);
         let found = permissions(client, &home.places).unwrap();
         assert!(found.connected, "{client}");
         assert!(!found.changes_silently(), "{client}");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clients::{Approval, Client, Door, Places, Plan, Platform, Receipts, connect, undo};
+use clients::{Approval, Client, Endpoint, Places, Plan, Platform, Receipts, connect, undo};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -46,8 +46,8 @@ impl Home {
     }
 
     /// Connects with these and returns what was planned.
-    pub(crate) fn connect(&self, client: Client, door: &Door, approval: Approval) -> Plan {
-        let plan = connect(client, &self.places, door, approval).unwrap();
+    pub(crate) fn connect(&self, client: Client, endpoint: &Endpoint, approval: Approval) -> Plan {
+        let plan = connect(client, &self.places, endpoint, approval).unwrap();
         plan.apply(&self.receipts).unwrap();
         plan
     }
@@ -78,22 +78,22 @@ impl Home {
     }
 }
 
-pub(crate) fn http() -> Door {
-    Door::Http {
+pub(crate) fn http() -> Endpoint {
+    Endpoint::Http {
         url: "http://127.0.0.1:8080/mcp".into(),
         needs_key: false,
     }
 }
 
-pub(crate) fn stdio() -> Door {
-    Door::Stdio {
+pub(crate) fn stdio() -> Endpoint {
+    Endpoint::Stdio {
         command: "/opt/mcpproxy".into(),
         args: vec!["stdio".into()],
     }
 }
 
-/// The door a client can use.
-pub(crate) fn door_of(client: Client) -> Door {
+/// The endpoint a client can use.
+pub(crate) fn endpoint_of(client: Client) -> Endpoint {
     match client {
         Client::ClaudeDesktop => stdio(),
         _ => http(),

@@ -4,7 +4,7 @@ use clients::{Approval, Client, ClientFileError, undo};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::support::{Home, door_of, http, stdio};
+use crate::support::{Home, endpoint_of, http, stdio};
 
 #[test]
 fn an_untouched_file_comes_back_byte_for_byte() {
@@ -26,8 +26,8 @@ fn an_untouched_file_comes_back_byte_for_byte() {
             "{\"mcpServers\": {\"mcpproxy\": {\"httpUrl\": \"http://old/\", \"trust\": false}}}",
         );
         let before = home.files();
-        home.connect(client, &door_of(client), Approval::AsItIs);
-        home.connect(client, &door_of(client), Approval::Read);
+        home.connect(client, &endpoint_of(client), Approval::AsItIs);
+        home.connect(client, &endpoint_of(client), Approval::Read);
         assert_ne!(home.files(), before, "{client}");
         home.undo(client);
         assert_eq!(home.files(), before, "{client}");
@@ -113,7 +113,7 @@ fn toml_that_others_changed_keeps_their_changes() {
 }
 
 #[test]
-fn a_change_of_doors_is_undone_to_the_very_first_state() {
+fn a_change_of_endpoints_is_undone_to_the_very_first_state() {
     let home = Home::new();
     home.write(".cursor/mcp.json", "{ \"mcpServers\": {} }\n");
     home.connect(Client::Cursor, &http(), Approval::AsItIs);

@@ -6,11 +6,11 @@ use mcp::{RawValue, check_object};
 use policy::{Code, DeclaredIntent, Refusal, ToolId, ToolVariant};
 use serde::Deserialize;
 
-/// A call as the one call path takes it, whatever door it came through. It exists even where the
+/// A call as the one call path takes it, whatever endpoint it came through. It exists even where the
 /// arguments are not acceptable, because a refused call is recorded like any other.
 #[derive(Debug)]
 pub struct CallRequest {
-    /// The lane that the agent chose. Where a door has no lanes, the tool's tier decides.
+    /// The lane that the agent chose. Where an endpoint has no lanes, the tool's tier decides.
     pub variant: Option<ToolVariant>,
     /// What the agent called the tool, right or wrong.
     pub name: String,
@@ -75,7 +75,7 @@ impl CallRequest {
         }
     }
 
-    /// A call of a tool by its own name, through a door without lanes. `params` are what the
+    /// A call of a tool by its own name, through an endpoint without lanes. `params` are what the
     /// upstream gets, and `arguments` the part of them that is checked and recorded.
     pub(crate) fn by_tier(
         name: String,
@@ -96,7 +96,7 @@ impl CallRequest {
         }
     }
 
-    /// A call of a tool that the door does not have, for the log.
+    /// A call of a tool that the endpoint does not have, for the log.
     pub(crate) fn unknown(name: String, arguments: Option<&RawValue>) -> Self {
         let arguments = arguments.filter(|raw| raw.get() != "null");
         Self {

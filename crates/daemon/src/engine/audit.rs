@@ -5,7 +5,7 @@ use catalog::ToolDefinition;
 use policy::ServerName;
 
 use super::Engine;
-use super::catalog_keeper::{Known, facts};
+use super::live_catalog::{ToolState, facts};
 
 /// A report, and what a manifest says of the same tools.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Audited {
 }
 
 impl Engine {
-    pub(super) fn known(&self, tool: &ToolDefinition) -> Known {
+    pub(super) fn known(&self, tool: &ToolDefinition) -> ToolState {
         self.catalog.known(&self.fleet, tool)
     }
 

@@ -14,7 +14,7 @@ use upstream::{CallError, Forward, OnBehalf, ToolCall, Upstream};
 
 use super::locate::{Located, unavailable};
 use super::recording::{Decided, log_entry};
-use super::replay::facts_of;
+use super::redecide::facts_of;
 use super::{CallRequest, Caller, Engine};
 
 /// What is told of an upstream's error, in bytes of its text and of its data.
@@ -28,7 +28,7 @@ pub(crate) type Progress = mpsc::Sender<Box<RawValue>>;
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub refusal: Refusal,
-    /// The error that the upstream answered with, for doors that pass it on as it is.
+    /// The error that the upstream answered with, for endpoints that pass it on as it is.
     pub error: Option<ErrorObject>,
 }
 
@@ -48,7 +48,7 @@ struct Rejected {
 }
 
 impl Engine {
-    /// Runs a call, whichever door it came through, and returns the upstream's result untouched.
+    /// Runs a call, whichever endpoint it came through, and returns the upstream's result untouched.
     /// Dropping the future cancels the call at the upstream.
     pub async fn call(
         &self,
@@ -94,7 +94,7 @@ impl Engine {
         let repeatable = effective == Some(Tier::ReadOnly);
         let entry = log_entry(request, caller, Some(&admitted.decided), Some(variant));
         let record = self.record_start(entry, variant).await?;
-        // Boxed: the doors move this future about before it runs, each move a copy of its state,
+        // Boxed: the endpoints move this future about before it runs, each move a copy of its state,
         // and most of that would be room for what the upstream's client needs.
         let sent = AtomicBool::new(false);
         let answer = match &request.params {
@@ -139,7 +139,7 @@ impl Engine {
         answer.map_err(|refusal| Failed { refusal, error })
     }
 
-    /// Records a call that its door has refused already.
+    /// Records a call that its endpoint has refused already.
     pub(crate) async fn refused(&self, request: &CallRequest, caller: &Caller, refusal: &Refusal) {
         let entry = log_entry(request, caller, None, request.variant);
         self.record_refusal(entry, refusal, Duration::ZERO).await;
@@ -204,7 +204,7 @@ impl Engine {
         };
         let mut rules = config.intent_declaration;
         if request.variant.is_none() {
-            // A door without lanes has no place to declare an intent either.
+            // An endpoint without lanes has no place to declare an intent either.
             rules.mode = IntentMode::Inferred;
         }
         Decided {

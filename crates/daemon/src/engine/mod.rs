@@ -1,17 +1,17 @@
-//! What is behind every door: the upstreams, the catalog of their tools, and the one path on which
+//! What is behind every endpoint: the upstreams, the catalog of their tools, and the one path on which
 //! tools are searched and called.
 
 mod arguments;
 mod audit;
 mod call;
-mod catalog_keeper;
 mod describe;
 mod flood;
+mod live_catalog;
+mod live_pins;
 mod locate;
-mod pin_keeper;
 mod quarantine;
 mod recording;
-mod replay;
+mod redecide;
 mod search;
 mod simulate;
 mod under_way;
@@ -23,11 +23,11 @@ use std::time::Instant;
 use activity::Activity;
 use arc_swap::ArcSwap;
 use catalog::Snapshot;
-use catalog_keeper::CatalogKeeper;
 use config::Config;
 use flood::Flood;
+use live_catalog::LiveCatalog;
 use tokio::sync::Notify;
-use upstream::{Fleet, Surroundings, Upstream};
+use upstream::{Fleet, LaunchContext, Upstream};
 
 use crate::pins::Pins;
 
@@ -41,12 +41,12 @@ pub(crate) use simulate::Simulation;
 use under_way::UnderWay;
 pub(crate) use view::ToolView;
 
-/// The running product, without its doors.
+/// The running product, without its endpoints.
 #[derive(Debug)]
 pub struct Engine {
     config: ArcSwap<Config>,
     fleet: Fleet,
-    catalog: CatalogKeeper,
+    catalog: LiveCatalog,
     activity: Activity,
     recording_changed: Notify,
     under_way: UnderWay,
@@ -59,21 +59,21 @@ impl Engine {
     /// Starts every upstream of the config and returns without waiting for any of them.
     pub async fn start(
         config: Arc<Config>,
-        surroundings: Surroundings,
+        launch_context: LaunchContext,
         activity: Activity,
         pins: Pins,
     ) -> Arc<Self> {
         let known_tools = pins.known_tools();
         let engine = Arc::new(Self {
             config: ArcSwap::new(Arc::clone(&config)),
-            fleet: Fleet::new(surroundings, &config.limits),
-            catalog: CatalogKeeper::new(pins),
+            fleet: Fleet::new(launch_context, &config.limits),
+            catalog: LiveCatalog::new(pins),
             activity,
             recording_changed: Notify::new(),
             under_way: UnderWay::default(),
             flood: Flood::new(&config.limits),
         });
-        tokio::spawn(catalog_keeper::follow_fleet(Arc::downgrade(&engine)));
+        tokio::spawn(live_catalog::follow_fleet(Arc::downgrade(&engine)));
         let servers = &config.mcp_servers;
         engine.fleet.apply_knowing(servers, known_tools).await;
         engine

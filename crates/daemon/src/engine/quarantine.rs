@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::Engine;
-use super::catalog_keeper::Known;
 use super::flood::{CHANGED, Cause};
+use super::live_catalog::ToolState;
 use crate::pins::PinsError;
 
 /// What waits for the operator's word on one upstream.
@@ -270,7 +270,7 @@ impl Engine {
         EffectiveTier::resolve(&facts, unannotated) != EffectiveTier::resolve(&pinned, unannotated)
     }
 
-    fn known_of(&self, server: &ServerName) -> BTreeMap<ToolName, Known> {
+    fn known_of(&self, server: &ServerName) -> BTreeMap<ToolName, ToolState> {
         let catalog = self.catalog();
         let tools = catalog.tools_of(server);
         tools
@@ -278,7 +278,7 @@ impl Engine {
             .collect()
     }
 
-    fn tool_drift(&self, name: &ToolName, known: &Known, pin: Option<&Pin>) -> ToolDrift {
+    fn tool_drift(&self, name: &ToolName, known: &ToolState, pin: Option<&Pin>) -> ToolDrift {
         let announced = known.announced();
         let standing = self.standing(announced.tool);
         ToolDrift {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Engine;
-use super::replay::{Replayed, Verdict, message, replay};
+use super::redecide::{Redecided, Verdict, message, redecide};
 
 /// Records that are read at once.
 const CHUNK: u32 = 500;
@@ -80,7 +80,7 @@ impl Engine {
                 .iter()
                 .filter(|record| record.metadata.tool_variant.is_some())
             {
-                match replay(record, config) {
+                match redecide(record, config) {
                     Some(replayed) => {
                         let tally = tallies.entry(replayed.tool.clone()).or_default();
                         simulation.count(record.id, &replayed, tally);
@@ -110,7 +110,7 @@ impl Engine {
 }
 
 impl Simulation {
-    fn count(&mut self, id: ActivityId, replayed: &Replayed, tally: &mut Tally) {
+    fn count(&mut self, id: ActivityId, replayed: &Redecided, tally: &mut Tally) {
         let (from, to) = (replayed.recorded, Verdict::from(&replayed.decision));
         self.calls += 1;
         tally.calls += 1;
@@ -128,7 +128,7 @@ impl Simulation {
 }
 
 impl Tally {
-    fn count(&mut self, id: ActivityId, from: Verdict, to: Verdict, replayed: &Replayed) {
+    fn count(&mut self, id: ActivityId, from: Verdict, to: Verdict, replayed: &Redecided) {
         let same = |change: &SimulatedChange| {
             (change.from, change.from_code) == parts(from)
                 && (change.to, change.to_code) == parts(to)

@@ -13,7 +13,7 @@ pub(crate) struct UnderWay {
 }
 
 impl UnderWay {
-    /// For doors, which count their requests until the answer is on its way.
+    /// For endpoints, which count their requests until the answer is on its way.
     pub(crate) fn requests(&self) -> TaskTracker {
         self.requests.clone()
     }

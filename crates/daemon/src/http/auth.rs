@@ -53,7 +53,7 @@ pub enum ApiKeyError {
 // === impl Principal ===
 
 impl Principal {
-    /// Which door the log says this came through.
+    /// The source that the log records for it.
     pub(crate) fn source(self) -> Source {
         match self {
             Self::Owner => Source::Cli,

@@ -13,14 +13,14 @@ use super::auth;
 use super::guard::Guard;
 use super::router::AppState;
 use super::serve::Transport;
-use crate::door::Doors;
+use crate::endpoint::Endpoints;
 
 /// Answers the requests of all connections.
 #[derive(Debug)]
 pub(crate) struct Dispatch {
     pub(super) guard: Guard,
     pub(super) state: AppState,
-    pub(super) doors: Arc<Doors>,
+    pub(super) endpoints: Arc<Endpoints>,
     pub(super) router: Router,
 }
 
@@ -49,9 +49,9 @@ impl Dispatch {
             Err(refusal) => return refusal.into_response(),
         };
         match endpoint {
-            Endpoint::Agent => self.doors.agent.handle(request).await,
-            Endpoint::Direct => self.doors.direct(request).await,
-            Endpoint::Server(name) => self.doors.server(&name, request).await,
+            Endpoint::Agent => self.endpoints.agent.handle(request).await,
+            Endpoint::Direct => self.endpoints.direct(request).await,
+            Endpoint::Server(name) => self.endpoints.server(&name, request).await,
         }
     }
 }

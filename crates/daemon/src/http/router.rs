@@ -18,7 +18,7 @@ use super::guard::Guard;
 use super::guesses::Guesses;
 use super::serve::Transport;
 use crate::config_editor::ConfigEditor;
-use crate::door::Doors;
+use crate::endpoint::Endpoints;
 use crate::engine::Engine;
 use crate::rest::{self, ApiError, BodyLimit};
 
@@ -50,7 +50,7 @@ impl AppState {
 #[derive(Debug, Clone)]
 pub(crate) struct Routes {
     pub dispatch: Arc<Dispatch>,
-    pub doors: Arc<Doors>,
+    pub endpoints: Arc<Endpoints>,
     /// No request is begun once this has fired.
     pub draining: CancellationToken,
     /// Streams of events end when this fires.
@@ -65,7 +65,7 @@ pub(crate) fn router(
     config_editor: ConfigEditor,
 ) -> Routes {
     let draining = CancellationToken::new();
-    let doors = Doors::new(Arc::clone(&engine), draining.clone());
+    let endpoints = Endpoints::new(Arc::clone(&engine), draining.clone());
     let state = AppState {
         engine,
         api_key: Arc::new(api_key),
@@ -100,12 +100,12 @@ pub(crate) fn router(
     let dispatch = Dispatch {
         guard: Guard::new(listen),
         state,
-        doors: Arc::clone(&doors),
+        endpoints: Arc::clone(&endpoints),
         router,
     };
     Routes {
         dispatch: Arc::new(dispatch),
-        doors,
+        endpoints,
         draining,
         stopping,
     }

@@ -75,7 +75,7 @@ pub(super) struct FilterParameters {
     /// Only this request.
     #[param(min_length = 1)]
     request_id: Option<String>,
-    /// Only what came through this door.
+    /// Only records from this source.
     source: Option<Source>,
     /// Only this client.
     #[param(min_length = 1)]

@@ -10,7 +10,7 @@ use super::http::{Http, HttpEndpoint, HttpTransport, TwoEndpoints, Wire, is_sugg
 use super::incoming::Incoming;
 use super::legacy::Legacy;
 use super::link::Link;
-use super::modern::{Carrier, Prospect};
+use super::modern::{Carrier, ModernProbe};
 use super::{ConnectError, Era, Hello, RequestError, Transport};
 
 /// What came of connecting.
@@ -101,7 +101,7 @@ async fn in_era(
             next_era: Era::Legacy,
         });
     }
-    let prospect = Prospect::new(carrier, hello, incoming)?;
+    let prospect = ModernProbe::new(carrier, hello, incoming)?;
     let handshake = if hello.era == Some(Era::Modern) {
         prospect.discover().await.map_err(|refused| refused.error)?
     } else {

@@ -19,14 +19,14 @@ pub(super) struct Subscriptions(Mutex<HashMap<u64, Open>>);
 
 #[derive(Debug)]
 struct Open {
-    acknowledged: Option<oneshot::Sender<Honoured>>,
+    acknowledged: Option<oneshot::Sender<AcceptedFilter>>,
     ended: CancellationToken,
 }
 
 /// What a server agreed to tell.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Honoured {
+pub(super) struct AcceptedFilter {
     pub(super) tools_list_changed: bool,
     pub(super) prompts_list_changed: bool,
     pub(super) resources_list_changed: bool,
@@ -38,13 +38,13 @@ struct Acknowledgement<'a> {
     #[serde(borrow, rename = "_meta")]
     meta: Option<&'a RawValue>,
     #[serde(default)]
-    notifications: Honoured,
+    notifications: AcceptedFilter,
 }
 
 impl Subscriptions {
     /// Expects the stream that the request `id` is about to open. Hands out what will become of
     /// it: the acknowledgement, and that the server ended it.
-    pub(super) fn expect(&self, id: u64) -> (oneshot::Receiver<Honoured>, CancellationToken) {
+    pub(super) fn expect(&self, id: u64) -> (oneshot::Receiver<AcceptedFilter>, CancellationToken) {
         let (sender, acknowledged) = oneshot::channel();
         let ended = CancellationToken::new();
         let open = Open {

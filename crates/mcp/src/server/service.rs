@@ -26,7 +26,7 @@ pub struct ClientIdentity {
 /// Whether two requests, known by their extensions, are of one caller.
 pub(super) type SameCaller = fn(&http::Extensions, &http::Extensions) -> bool;
 
-/// One client's session with one door. In the modern era there are none: every request has a
+/// One client's session with one endpoint. In the modern era there are none: every request has a
 /// connection of its own, and so has every stream of subscriptions.
 #[derive(Debug)]
 pub struct Connection {
@@ -62,7 +62,7 @@ pub struct RequestContext {
     pub log_level: Option<LogLevel>,
 }
 
-/// Answers requests. One service serves all sessions of a door, so it takes `&self`.
+/// Answers requests. One service serves all sessions of an endpoint, so it takes `&self`.
 ///
 /// The transports handle `initialize` (version negotiation), `ping`, `notifications/initialized`
 /// and `notifications/cancelled` themselves; everything else arrives here. A service need not know

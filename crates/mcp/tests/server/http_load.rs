@@ -3,15 +3,15 @@
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::wire::{Door, EventReader, body};
+use crate::wire::{Endpoint, EventReader, body};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_sessions_at_once_get_their_own_answers() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let sessions = (0..100).map(|number| {
-        let door = &door;
+        let endpoint = &endpoint;
         async move {
-            let session = door.session("2025-06-18").await;
+            let session = endpoint.session("2025-06-18").await;
             for round in 0..5 {
                 let sent = json!({"session": number, "round": round});
                 let answer = body(session.call(round, "echo", &sent).await).await;
@@ -28,5 +28,5 @@ async fn a_hundred_sessions_at_once_get_their_own_answers() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), 100);
-    assert_eq!(door.server.session_count(), 100);
+    assert_eq!(endpoint.server.session_count(), 100);
 }

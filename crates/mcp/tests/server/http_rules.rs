@@ -1,10 +1,10 @@
-//! What a door refuses, with which status and which words.
+//! What an endpoint refuses, with which status and which words.
 
 use mcp::server::HttpOptions;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use crate::wire::{Door, body, call, hello, notification, request, soon};
+use crate::wire::{Endpoint, body, call, hello, notification, request, soon};
 
 async fn refused(request: RequestBuilder, status: StatusCode) -> Value {
     let response = soon(request.send()).await.unwrap();
@@ -17,9 +17,9 @@ async fn refused(request: RequestBuilder, status: StatusCode) -> Value {
 
 #[tokio::test]
 async fn a_post_must_take_both_kinds_of_answer() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     for accept in ["application/json", "text/event-stream", "text/html"] {
-        let request = door
+        let request = endpoint
             .request(Method::POST)
             .header("content-type", "application/json")
             .header("accept", accept)
@@ -32,7 +32,7 @@ async fn a_post_must_take_both_kinds_of_answer() {
         "application/*, text/*",
         "application/json;q=0.1, text/event-stream",
     ] {
-        let request = door
+        let request = endpoint
             .request(Method::POST)
             .header("content-type", "application/json; charset=utf-8")
             .header("accept", accept)
@@ -43,9 +43,9 @@ async fn a_post_must_take_both_kinds_of_answer() {
 
 #[tokio::test]
 async fn a_post_must_be_json() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     for content_type in ["text/plain", "application/jsonp", ""] {
-        let request = door
+        let request = endpoint
             .request(Method::POST)
             .header("content-type", content_type)
             .header("accept", "*/*")
@@ -56,9 +56,9 @@ async fn a_post_must_be_json() {
 
 #[tokio::test]
 async fn a_listener_must_take_events() {
-    let door = Door::open().await;
-    let session = door.session("2025-06-18").await;
-    let request = door
+    let endpoint = Endpoint::open().await;
+    let session = endpoint.session("2025-06-18").await;
+    let request = endpoint
         .request(Method::GET)
         .header("accept", "application/json")
         .header("mcp-session-id", &session.id);
@@ -67,9 +67,9 @@ async fn a_listener_must_take_events() {
 
 #[tokio::test]
 async fn other_methods_are_not_allowed() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     for method in [Method::PUT, Method::PATCH] {
-        let response = door.request(method).send().await.unwrap();
+        let response = endpoint.request(method).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(response.headers()["allow"], "GET, POST, DELETE");
     }
@@ -77,9 +77,9 @@ async fn other_methods_are_not_allowed() {
 
 #[tokio::test]
 async fn a_session_must_be_named_and_known() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let list = request(7, "tools/list", &json!({})).to_string();
-    let response = door.post(list.clone()).send().await.unwrap();
+    let response = endpoint.post(list.clone()).send().await.unwrap();
     assert_eq!(response.status(), StatusCode::BAD_REQUEST);
     let answer = body(response).await;
     assert_eq!(answer["id"], 7);
@@ -90,23 +90,31 @@ async fn a_session_must_be_named_and_known() {
             .contains("initialize")
     );
 
-    let unknown = door.post(list).header("mcp-session-id", "0123456789abcdef");
+    let unknown = endpoint
+        .post(list)
+        .header("mcp-session-id", "0123456789abcdef");
     let error = refused(unknown, StatusCode::NOT_FOUND).await;
     assert_eq!(error["code"], -32001);
     for method in [Method::GET, Method::DELETE] {
-        refused(door.request(method.clone()), StatusCode::METHOD_NOT_ALLOWED).await;
-        let unknown = door.request(method).header("mcp-session-id", "nonsense");
+        refused(
+            endpoint.request(method.clone()),
+            StatusCode::METHOD_NOT_ALLOWED,
+        )
+        .await;
+        let unknown = endpoint
+            .request(method)
+            .header("mcp-session-id", "nonsense");
         refused(unknown, StatusCode::NOT_FOUND).await;
     }
 }
 
 #[tokio::test]
 async fn an_unknown_version_is_refused_and_a_missing_one_is_not() {
-    let door = Door::open().await;
-    let session = door.session("2025-06-18").await;
+    let endpoint = Endpoint::open().await;
+    let session = endpoint.session("2025-06-18").await;
     let ping = request(1, "ping", &json!({})).to_string();
     let plain = |version: Option<&str>| {
-        let request = door
+        let request = endpoint
             .post(ping.clone())
             .header("mcp-session-id", &session.id);
         match version {
@@ -124,7 +132,7 @@ async fn an_unknown_version_is_refused_and_a_missing_one_is_not() {
 
 #[tokio::test]
 async fn what_is_not_json_rpc_is_refused_with_its_code() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let table = [
         ("{", -32700),
         ("", -32700),
@@ -134,21 +142,21 @@ async fn what_is_not_json_rpc_is_refused_with_its_code() {
         (r#"{"jsonrpc":"2.0"}"#, -32600),
     ];
     for (message, code) in table {
-        let error = refused(door.post(message), StatusCode::BAD_REQUEST).await;
+        let error = refused(endpoint.post(message), StatusCode::BAD_REQUEST).await;
         assert_eq!(error["code"], code, "{message}");
     }
 }
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_whether_or_not_it_says_its_size() {
-    let door = Door::with(HttpOptions {
+    let endpoint = Endpoint::with(HttpOptions {
         max_body_bytes: 2_000,
         ..HttpOptions::default()
     })
     .await;
-    let session = door.session("2025-06-18").await;
+    let session = endpoint.session("2025-06-18").await;
     let large = call(1, "echo", &json!({"text": "x".repeat(2_000)})).to_string();
-    let error = refused(door.post(large.clone()), StatusCode::PAYLOAD_TOO_LARGE).await;
+    let error = refused(endpoint.post(large.clone()), StatusCode::PAYLOAD_TOO_LARGE).await;
     assert!(error["message"].as_str().unwrap().contains("2000"));
 
     let pieces = large
@@ -157,7 +165,7 @@ async fn a_body_over_the_limit_is_refused_whether_or_not_it_says_its_size() {
         .map(|piece| Ok::<_, std::io::Error>(piece.to_vec()))
         .collect::<Vec<_>>();
     let unsized_body = reqwest::Body::wrap_stream(futures_util::stream::iter(pieces));
-    refused(door.post(unsized_body), StatusCode::PAYLOAD_TOO_LARGE).await;
+    refused(endpoint.post(unsized_body), StatusCode::PAYLOAD_TOO_LARGE).await;
 
     let small = session
         .call(2, "echo", &json!({"text": "x".repeat(1_000)}))
@@ -167,45 +175,46 @@ async fn a_body_over_the_limit_is_refused_whether_or_not_it_says_its_size() {
 
 #[tokio::test]
 async fn a_service_may_refuse_a_client() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let unwelcome = hello("2025-06-18").replace("wire", "unwelcome");
-    let response = door.post(unwelcome).send().await.unwrap();
+    let response = endpoint.post(unwelcome).send().await.unwrap();
     assert!(!response.headers().contains_key("mcp-session-id"));
     assert_eq!(body(response).await["error"]["message"], "not you");
-    assert_eq!(door.server.session_count(), 0);
+    assert_eq!(endpoint.server.session_count(), 0);
 }
 
 #[tokio::test]
 async fn an_unknown_version_is_answered_with_the_newest_and_a_broken_hello_with_an_error() {
-    let door = Door::open().await;
-    let response = door.post(hello("2099-01-01")).send().await.unwrap();
+    let endpoint = Endpoint::open().await;
+    let response = endpoint.post(hello("2099-01-01")).send().await.unwrap();
     let answer = body(response).await;
     assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
     let broken = request(0, "initialize", &json!([])).to_string();
-    let answer = body(door.post(broken).send().await.unwrap()).await;
+    let answer = body(endpoint.post(broken).send().await.unwrap()).await;
     assert_eq!(answer["error"]["code"], -32602);
 }
 
 #[tokio::test]
 async fn batches_are_for_the_versions_that_have_them() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let batch = json!([
         request(1, "ping", &json!({})),
         notification("notifications/roots/list_changed", &json!({})),
         call(2, "echo", &json!({"a": 1})),
         request(3, "nothing/like/it", &json!({})),
     ]);
-    let old = door.session("2025-03-26").await;
+    let old = endpoint.session("2025-03-26").await;
     let answers = body(old.send(&batch).await).await;
     assert_eq!(answers[0], json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
     assert_eq!(answers[1]["result"], json!({"a": 1}));
     assert_eq!(answers[2]["error"]["code"], -32601);
-    door.script
+    endpoint
+        .script
         .until(|events| events.notifications == ["notifications/roots/list_changed"])
         .await;
     let quiet = json!([notification("notifications/initialized", &json!({}))]);
     assert_eq!(old.send(&quiet).await.status(), StatusCode::ACCEPTED);
 
-    let new = door.session("2025-06-18").await;
+    let new = endpoint.session("2025-06-18").await;
     refused(new.post(&batch), StatusCode::BAD_REQUEST).await;
 }

@@ -8,7 +8,7 @@ use reqwest::StatusCode;
 use serde_json::json;
 
 use crate::script::raw;
-use crate::wire::{Door, EventReader, body, request, soon};
+use crate::wire::{Endpoint, EventReader, body, request, soon};
 
 fn hasty() -> HttpOptions {
     HttpOptions {
@@ -20,13 +20,13 @@ fn hasty() -> HttpOptions {
 
 #[tokio::test]
 async fn a_quiet_call_is_answered_by_json_with_its_bytes_untouched() {
-    let door = Door::open().await;
-    let session = door.session("2025-11-25").await;
+    let endpoint = Endpoint::open().await;
+    let session = endpoint.session("2025-11-25").await;
     let arguments = r#"{"b":1.0,  "a":12345678901234567890123, "é":"\u00e9"}"#;
     let message = format!(
         r#"{{"jsonrpc":"2.0","id":"α","method":"tools/call","params":{{"name":"echo","arguments":{arguments}}}}}"#
     );
-    let response = door
+    let response = endpoint
         .post(message)
         .header("mcp-session-id", &session.id)
         .send()
@@ -42,8 +42,8 @@ async fn a_quiet_call_is_answered_by_json_with_its_bytes_untouched() {
 
 #[tokio::test]
 async fn progress_turns_the_answer_into_events_in_order() {
-    let door = Door::open().await;
-    let session = door.session("2025-06-18").await;
+    let endpoint = Endpoint::open().await;
+    let session = endpoint.session("2025-06-18").await;
     // More than a reader may be behind, so that the service has to wait for it.
     let count = 500;
     let response = session.call(1, "progress", &json!({"count": count})).await;
@@ -58,11 +58,11 @@ async fn progress_turns_the_answer_into_events_in_order() {
 
 #[tokio::test]
 async fn newlines_in_a_result_survive_events() {
-    let door = Door::with(hasty()).await;
-    let session = door.session("2025-03-26").await;
+    let endpoint = Endpoint::with(hasty()).await;
+    let session = endpoint.session("2025-03-26").await;
     let batch = "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\n\"a\":\n1}}},\
         {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"progress\",\"arguments\":{\"count\":1}}}]";
-    let response = door
+    let response = endpoint
         .post(batch)
         .header("mcp-session-id", &session.id)
         .send()
@@ -80,14 +80,14 @@ async fn newlines_in_a_result_survive_events() {
 
 #[tokio::test]
 async fn a_slow_answer_becomes_a_stream_that_is_primed_and_kept_alive() {
-    let door = Door::with(hasty()).await;
-    let session = door.session("2025-11-25").await;
+    let endpoint = Endpoint::with(hasty()).await;
+    let session = endpoint.session("2025-11-25").await;
     let mut events = EventReader::of(session.call(1, "wait", &json!({})).await);
     let priming = events.next().await.unwrap();
     assert!(priming.data.is_empty());
     assert!(priming.id.is_some());
     events.until_seen(": keep-alive\n\n: keep-alive\n\n").await;
-    door.script.release();
+    endpoint.script.release();
     let messages = events.messages().await;
     assert_eq!(messages.len(), 1);
     assert_eq!(messages[0]["result"]["content"][0]["text"], "released");
@@ -95,24 +95,24 @@ async fn a_slow_answer_becomes_a_stream_that_is_primed_and_kept_alive() {
 
 #[tokio::test]
 async fn versions_before_2025_11_25_get_no_priming_event() {
-    let door = Door::with(hasty()).await;
-    let session = door.session("2025-06-18").await;
+    let endpoint = Endpoint::with(hasty()).await;
+    let session = endpoint.session("2025-06-18").await;
     let mut events = EventReader::of(session.call(1, "wait", &json!({})).await);
-    door.script.release();
+    endpoint.script.release();
     assert_eq!(events.message().await["id"], 1);
     assert!(events.next().await.is_none());
 }
 
 #[tokio::test]
 async fn a_call_outlives_its_connection_and_its_answer_is_fetched_by_resuming() {
-    let door = Door::with(hasty()).await;
-    let session = door.session("2025-11-25").await;
+    let endpoint = Endpoint::with(hasty()).await;
+    let session = endpoint.session("2025-11-25").await;
     let mut events = EventReader::of(session.call(1, "wait", &json!({})).await);
     let last = events.next().await.unwrap().id.unwrap();
     drop(events);
-    door.script.release();
-    door.script.until(|events| events.finished == 1).await;
-    assert_eq!(door.script.events.borrow().cancelled, 0);
+    endpoint.script.release();
+    endpoint.script.until(|events| events.finished == 1).await;
+    assert_eq!(endpoint.script.events.borrow().cancelled, 0);
 
     // Twice, because the first resumption may break off as well.
     for _ in 0..2 {
@@ -125,8 +125,8 @@ async fn a_call_outlives_its_connection_and_its_answer_is_fetched_by_resuming() 
 
 #[tokio::test]
 async fn a_resumed_stream_goes_on_after_the_last_event_and_waits_for_the_rest() {
-    let door = Door::with(hasty()).await;
-    let session = door.session("2025-06-18").await;
+    let endpoint = Endpoint::with(hasty()).await;
+    let session = endpoint.session("2025-06-18").await;
     let mut first = EventReader::of(session.call(1, "progress", &json!({"count": 5})).await);
     let mut second = EventReader::of(session.call(2, "wait", &json!({})).await);
     let mut seen = Vec::new();
@@ -139,28 +139,28 @@ async fn a_resumed_stream_goes_on_after_the_last_event_and_waits_for_the_rest() 
     assert_eq!(messages.len(), 3);
     assert_eq!(messages[0]["params"]["progress"], 4);
     assert_eq!(messages[2]["id"], 1);
-    door.script.release();
+    endpoint.script.release();
     assert_eq!(second.message().await["id"], 2);
 }
 
 #[tokio::test]
 async fn a_call_that_loses_its_client_before_any_event_still_ends() {
-    let door = Door::open().await;
-    let session = door.session("2025-06-18").await;
+    let endpoint = Endpoint::open().await;
+    let session = endpoint.session("2025-06-18").await;
     let message = crate::wire::call(1, "wait", &json!({}));
     let post = tokio::spawn(session.post(&message).send());
-    door.script.until(|events| events.begun == 1).await;
+    endpoint.script.until(|events| events.begun == 1).await;
     post.abort();
     let _ = post.await;
-    door.script.release();
-    door.script.until(|events| events.finished == 1).await;
-    assert_eq!(door.script.events.borrow().cancelled, 0);
+    endpoint.script.release();
+    endpoint.script.until(|events| events.finished == 1).await;
+    assert_eq!(endpoint.script.events.borrow().cancelled, 0);
 }
 
 #[tokio::test]
 async fn an_event_that_nobody_sent_cannot_be_resumed_from() {
-    let door = Door::open().await;
-    let session = door.session("2025-06-18").await;
+    let endpoint = Endpoint::open().await;
+    let session = endpoint.session("2025-06-18").await;
     for event in ["99-1", "x", "1-", "-", "18446744073709551616-0"] {
         let request = session.get().header("last-event-id", event);
         let response = soon(request.send()).await.unwrap();
@@ -170,8 +170,8 @@ async fn an_event_that_nobody_sent_cannot_be_resumed_from() {
 
 #[tokio::test]
 async fn a_question_reaches_the_client_on_the_stream_of_its_call() {
-    let door = Door::open().await;
-    let session = door.session("2025-06-18").await;
+    let endpoint = Endpoint::open().await;
+    let session = endpoint.session("2025-06-18").await;
     let mut events = EventReader::of(session.call(1, "roots", &json!({})).await);
     let question = events.message().await;
     assert_eq!(question["method"], "roots/list");
@@ -183,8 +183,8 @@ async fn a_question_reaches_the_client_on_the_stream_of_its_call() {
 
 #[tokio::test]
 async fn a_notification_may_make_the_service_ask_on_the_listener() {
-    let door = Door::with(hasty()).await;
-    let session = door.session("2025-06-18").await;
+    let endpoint = Endpoint::with(hasty()).await;
+    let session = endpoint.session("2025-06-18").await;
     let mut listener = session.listen().await;
     let ask = crate::wire::notification("notifications/test/ask", &json!({}));
     // Accepted although the service has not got its answer yet.
@@ -192,15 +192,16 @@ async fn a_notification_may_make_the_service_ask_on_the_listener() {
     let question = listener.message().await;
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {}});
     session.send(&answer).await;
-    door.script
+    endpoint
+        .script
         .until(|events| events.notifications == ["notifications/test/ask"])
         .await;
 }
 
 #[tokio::test]
 async fn a_client_may_refuse_a_question() {
-    let door = Door::open().await;
-    let session = door.session("2025-06-18").await;
+    let endpoint = Endpoint::open().await;
+    let session = endpoint.session("2025-06-18").await;
     let mut events = EventReader::of(session.call(1, "roots", &json!({})).await);
     let question = events.message().await;
     let refusal = json!({
@@ -213,8 +214,8 @@ async fn a_client_may_refuse_a_question() {
 
 #[tokio::test]
 async fn a_question_that_is_given_up_is_taken_back() {
-    let door = Door::open().await;
-    let session = door.session("2025-06-18").await;
+    let endpoint = Endpoint::open().await;
+    let session = endpoint.session("2025-06-18").await;
     let mut events = EventReader::of(session.call(1, "impatient", &json!({})).await);
     let question = events.message().await;
     let cancelled = events.message().await;
@@ -225,8 +226,8 @@ async fn a_question_that_is_given_up_is_taken_back() {
 
 #[tokio::test]
 async fn a_panic_costs_one_answer() {
-    let door = Door::open().await;
-    let session = door.session("2025-06-18").await;
+    let endpoint = Endpoint::open().await;
+    let session = endpoint.session("2025-06-18").await;
     let answer = body(session.call(1, "panic", &json!({})).await).await;
     assert_eq!(answer["error"]["code"], -32603);
     let answer = body(session.call(2, "echo", &json!({"still": "here"})).await).await;
@@ -235,15 +236,15 @@ async fn a_panic_costs_one_answer() {
 
 #[tokio::test]
 async fn broadcasts_reach_listeners_and_those_who_listen_later() {
-    let door = Door::open().await;
-    let listening = door.session("2025-06-18").await;
-    let later = door.session("2025-06-18").await;
+    let endpoint = Endpoint::open().await;
+    let listening = endpoint.session("2025-06-18").await;
+    let later = endpoint.session("2025-06-18").await;
     let mut events = listening.listen().await;
     let changed = Notification::new(
         "notifications/tools/list_changed",
         Some(raw(r#"{"why":1.0}"#)),
     );
-    door.server.broadcast(&changed);
+    endpoint.server.broadcast(&changed);
     let expected =
         br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"why":1.0}}"#;
     let event = events.next().await.unwrap();
@@ -252,27 +253,27 @@ async fn broadcasts_reach_listeners_and_those_who_listen_later() {
 
     // What happens while nobody listens is there for whoever resumes.
     drop(events);
-    door.server.broadcast(&changed);
+    endpoint.server.broadcast(&changed);
     let mut resumed = listening.resume(&event.id.unwrap()).await;
     assert_eq!(resumed.next().await.unwrap().data, expected);
 }
 
 #[tokio::test]
 async fn a_second_listener_takes_over_from_the_first() {
-    let door = Door::open().await;
-    let session = door.session("2025-06-18").await;
+    let endpoint = Endpoint::open().await;
+    let session = endpoint.session("2025-06-18").await;
     let mut first = session.listen().await;
     let mut second = session.listen().await;
     assert!(first.next().await.is_none());
-    door.server.broadcast(&Notification::new("one", None));
+    endpoint.server.broadcast(&Notification::new("one", None));
     assert_eq!(second.message().await["method"], "one");
 }
 
 #[tokio::test]
 async fn a_listener_that_does_not_read_holds_up_nobody_and_can_resume() {
-    let door = Door::open().await;
-    let slow = door.session("2025-11-25").await;
-    let quick = door.session("2025-11-25").await;
+    let endpoint = Endpoint::open().await;
+    let slow = endpoint.session("2025-11-25").await;
+    let quick = endpoint.session("2025-11-25").await;
     let mut stuck = slow.listen().await;
     let start = stuck.next().await.unwrap().id.unwrap();
     let mut reading = quick.listen().await;
@@ -282,14 +283,15 @@ async fn a_listener_that_does_not_read_holds_up_nobody_and_can_resume() {
     let filler = "x".repeat(256 * 1024);
     for number in 0..200 {
         let params = raw(&format!(r#"{{"number":{number},"filler":"{filler}"}}"#));
-        door.server
+        endpoint
+            .server
             .broadcast(&Notification::new("tick", Some(params)));
         assert_eq!(reading.message().await["params"]["number"], number);
         let pong = body(slow.send(&request(number, "ping", &json!({}))).await).await;
         assert_eq!(pong["result"], json!({}));
     }
     drop(stuck);
-    door.server.broadcast(&Notification::new("last", None));
+    endpoint.server.broadcast(&Notification::new("last", None));
     let mut resumed = slow.resume(&start).await;
     loop {
         let message = resumed.message().await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::modern_wire::{modern, tool};
 use crate::script::raw;
-use crate::wire::{Door, EventReader, body};
+use crate::wire::{Endpoint, EventReader, body};
 
 const TAG: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -18,8 +18,8 @@ fn listen(id: u64, filter: &Value) -> Value {
     )
 }
 
-async fn listening(door: &Door, id: u64, filter: Value) -> (EventReader, Value) {
-    let mut events = EventReader::of(door.modern(&listen(id, &filter)).await);
+async fn listening(endpoint: &Endpoint, id: u64, filter: Value) -> (EventReader, Value) {
+    let mut events = EventReader::of(endpoint.modern(&listen(id, &filter)).await);
     let first = events.message().await;
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
     assert_eq!(first["params"]["_meta"][TAG], id);
@@ -38,13 +38,13 @@ fn changed(what: &str) -> Notification {
 
 #[tokio::test]
 async fn each_stream_hears_what_it_asked_for_under_its_own_name() {
-    let door = Door::open().await;
-    let (mut tools, accepted) = listening(&door, 1, json!({"toolsListChanged": true})).await;
+    let endpoint = Endpoint::open().await;
+    let (mut tools, accepted) = listening(&endpoint, 1, json!({"toolsListChanged": true})).await;
     assert_eq!(accepted, json!({"toolsListChanged": true}));
     let both = json!({"toolsListChanged": true, "resourcesListChanged": true});
-    let (mut all, _) = listening(&door, 2, both).await;
-    door.server.broadcast(&changed("resources"));
-    door.server.broadcast(&changed("tools"));
+    let (mut all, _) = listening(&endpoint, 2, both).await;
+    endpoint.server.broadcast(&changed("resources"));
+    endpoint.server.broadcast(&changed("tools"));
     let resources = all.message().await;
     assert_eq!(resources["method"], "notifications/resources/list_changed");
     for (events, id) in [(&mut all, 2), (&mut tools, 1)] {
@@ -56,14 +56,14 @@ async fn each_stream_hears_what_it_asked_for_under_its_own_name() {
 
 #[tokio::test]
 async fn what_a_call_changes_is_told_to_those_who_listen_and_not_to_the_call() {
-    let door = Door::open().await;
-    let (mut events, _) = listening(&door, 1, json!({"toolsListChanged": true})).await;
-    let answer = door.modern(&tool(2, "change", &json!({}))).await;
+    let endpoint = Endpoint::open().await;
+    let (mut events, _) = listening(&endpoint, 1, json!({"toolsListChanged": true})).await;
+    let answer = endpoint.modern(&tool(2, "change", &json!({}))).await;
     assert_eq!(answer.headers()["content-type"], "application/json");
     let message = events.message().await;
     assert_eq!(message["method"], "notifications/tools/list_changed");
     // A session hears of the same through its own call.
-    let session = door.session("2025-06-18").await;
+    let session = endpoint.session("2025-06-18").await;
     let response = session.call(1, "change", &json!({})).await;
     let messages = EventReader::of(response).messages().await;
     assert_eq!(messages[0]["method"], "notifications/tools/list_changed");
@@ -71,13 +71,13 @@ async fn what_a_call_changes_is_told_to_those_who_listen_and_not_to_the_call() {
 
 #[tokio::test]
 async fn what_the_server_does_not_offer_is_not_acknowledged() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let filter = json!({"promptsListChanged": true, "toolsListChanged": false});
-    let (mut events, accepted) = listening(&door, 1, filter).await;
+    let (mut events, accepted) = listening(&endpoint, 1, filter).await;
     assert_eq!(accepted, json!({}));
-    door.server.broadcast(&changed("prompts"));
-    door.server.broadcast(&changed("tools"));
-    door.server.end_all_sessions();
+    endpoint.server.broadcast(&changed("prompts"));
+    endpoint.server.broadcast(&changed("tools"));
+    endpoint.server.end_all_sessions();
     let rest = events.messages().await;
     assert_eq!(rest.len(), 1);
     assert_eq!(rest[0]["id"], 1);
@@ -87,18 +87,18 @@ async fn what_the_server_does_not_offer_is_not_acknowledged() {
 
 #[tokio::test]
 async fn resources_are_subscribed_to_as_long_as_the_stream_lasts() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let filter = json!({"resourceSubscriptions": ["test://a", "secret:b", "test://c"]});
-    let (mut events, accepted) = listening(&door, 1, filter).await;
+    let (mut events, accepted) = listening(&endpoint, 1, filter).await;
     assert_eq!(
         accepted,
         json!({"resourceSubscriptions": ["test://a", "test://c"]})
     );
     assert_eq!(
-        door.script.events.borrow().subscriptions,
+        endpoint.script.events.borrow().subscriptions,
         ["+test://a", "+test://c"]
     );
-    let connections = door.server.connections();
+    let connections = endpoint.server.connections();
     assert_eq!(connections.len(), 1);
     assert_eq!(connections[0].protocol.as_str(), "2026-07-28");
     for uri in ["secret:b", "test://c"] {
@@ -112,12 +112,12 @@ async fn resources_are_subscribed_to_as_long_as_the_stream_lasts() {
     assert_eq!(message["params"]["uri"], "test://c");
     assert_eq!(message["params"]["_meta"][TAG], 1);
     drop(events);
-    door.script.until(|events| events.closed == 1).await;
+    endpoint.script.until(|events| events.closed == 1).await;
     assert_eq!(
-        door.script.events.borrow().subscriptions[2..],
+        endpoint.script.events.borrow().subscriptions[2..],
         ["-test://a", "-test://c"]
     );
-    assert!(door.server.connections().is_empty());
+    assert!(endpoint.server.connections().is_empty());
     assert!(
         connections[0]
             .outbound()
@@ -129,17 +129,17 @@ async fn resources_are_subscribed_to_as_long_as_the_stream_lasts() {
 
 #[tokio::test]
 async fn a_listener_that_must_not_be_is_refused() {
-    let door = Door::with(HttpOptions {
+    let endpoint = Endpoint::with(HttpOptions {
         max_sessions: 1,
         ..HttpOptions::default()
     })
     .await;
     let broken = modern(1, "subscriptions/listen", json!({"notifications": 7}));
-    assert_eq!(door.answer(&broken).await["error"]["code"], -32602);
+    assert_eq!(endpoint.answer(&broken).await["error"]["code"], -32602);
     let missing = modern(1, "subscriptions/listen", json!({}));
-    assert_eq!(door.answer(&missing).await["error"]["code"], -32602);
-    let (_events, _) = listening(&door, 1, json!({"toolsListChanged": true})).await;
-    let second = door
+    assert_eq!(endpoint.answer(&missing).await["error"]["code"], -32602);
+    let (_events, _) = listening(&endpoint, 1, json!({"toolsListChanged": true})).await;
+    let second = endpoint
         .modern(&listen(2, &json!({"toolsListChanged": true})))
         .await;
     assert_eq!(body(second).await["error"]["code"], -32000);

@@ -5,7 +5,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::modern_wire::{VERSION, able, meta, modern, tool};
-use crate::wire::{Door, body, notification, request, soon};
+use crate::wire::{Endpoint, body, notification, request, soon};
 
 async fn status_and_error(response: reqwest::Response) -> (u16, Value) {
     let status = response.status().as_u16();
@@ -14,8 +14,10 @@ async fn status_and_error(response: reqwest::Response) -> (u16, Value) {
 
 #[tokio::test]
 async fn discovery_says_what_initialize_would() {
-    let door = Door::open().await;
-    let response = door.modern(&modern(1, "server/discover", json!({}))).await;
+    let endpoint = Endpoint::open().await;
+    let response = endpoint
+        .modern(&modern(1, "server/discover", json!({})))
+        .await;
     assert_eq!(response.status(), StatusCode::OK);
     assert!(!response.headers().contains_key("mcp-session-id"));
     let answer = body(response).await;
@@ -27,21 +29,24 @@ async fn discovery_says_what_initialize_would() {
     assert_eq!(result["cacheScope"], "private");
     let who = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
     assert_eq!(who["name"], "script");
-    assert_eq!(door.server.session_count(), 0);
+    assert_eq!(endpoint.server.session_count(), 0);
 }
 
 #[tokio::test]
 async fn a_service_may_refuse_to_be_discovered() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let mut unwelcome = modern(1, "server/discover", json!({}));
     let info = "io.modelcontextprotocol/clientInfo";
     unwelcome["params"]["_meta"][info]["name"] = "unwelcome".into();
-    assert_eq!(door.answer(&unwelcome).await["error"]["message"], "not you");
+    assert_eq!(
+        endpoint.answer(&unwelcome).await["error"]["message"],
+        "not you"
+    );
 }
 
 #[tokio::test]
 async fn a_request_that_does_not_say_enough_about_itself_is_refused() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let without = |member: &str| {
         let mut meta = meta(&able());
         meta.as_object_mut().unwrap().remove(member);
@@ -64,24 +69,24 @@ async fn a_request_that_does_not_say_enough_about_itself_is_refused() {
     for params in table {
         for method in ["server/discover", "tools/list"] {
             let message = request(7, method, &params);
-            let (status, answer) = status_and_error(door.modern(&message).await).await;
+            let (status, answer) = status_and_error(endpoint.modern(&message).await).await;
             assert_eq!(status, 400, "{message}");
             assert_eq!(answer["error"]["code"], -32602, "{message}");
             assert_eq!(answer["id"], 7);
         }
     }
     let anonymous = without("io.modelcontextprotocol/clientInfo");
-    let answer = door.answer(&request(8, "tools/list", &anonymous)).await;
+    let answer = endpoint.answer(&request(8, "tools/list", &anonymous)).await;
     assert!(answer["result"].is_object());
 }
 
 #[tokio::test]
 async fn a_version_that_nobody_speaks_is_answered_with_those_that_we_do() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     for version in ["v999.0.0", "2025-11-25"] {
         let mut message = modern(1, "server/discover", json!({}));
         message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = version.into();
-        let request = door
+        let request = endpoint
             .post(message.to_string())
             .header("mcp-protocol-version", version)
             .header("mcp-method", "server/discover");
@@ -94,7 +99,7 @@ async fn a_version_that_nobody_speaks_is_answered_with_those_that_we_do() {
 
 #[tokio::test]
 async fn headers_must_say_what_the_body_says() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let call = tool(1, "echo", &json!({}));
     let table: &[(&[(&str, &str)], bool)] = &[
         (
@@ -168,7 +173,7 @@ async fn headers_must_say_what_the_body_says() {
         ),
     ];
     for (headers, accepted) in table {
-        let mut request = door.post(call.to_string());
+        let mut request = endpoint.post(call.to_string());
         for (name, value) in *headers {
             request = request.header(*name, *value);
         }
@@ -181,17 +186,17 @@ async fn headers_must_say_what_the_body_says() {
             assert_eq!(answer["id"], 1);
         }
     }
-    assert_eq!(door.script.events.borrow().begun, 2);
+    assert_eq!(endpoint.script.events.borrow().begun, 2);
 }
 
 #[tokio::test]
 async fn a_name_that_is_given_twice_is_refused_whatever_the_header_repeats() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let call = tool(1, "echo", &json!({})).to_string();
     let twice = call.replacen(r#""name":"echo""#, r#""name":"wait","name":"echo""#, 1);
     assert_ne!(call, twice);
     for name in ["echo", "wait"] {
-        let request = door
+        let request = endpoint
             .post(twice.clone())
             .header("mcp-protocol-version", VERSION)
             .header("mcp-method", "tools/call")
@@ -199,12 +204,12 @@ async fn a_name_that_is_given_twice_is_refused_whatever_the_header_repeats() {
         let (status, answer) = status_and_error(request.send().await.unwrap()).await;
         assert_eq!((status, &answer["error"]["code"]), (400, &json!(-32602)));
     }
-    assert_eq!(door.script.events.borrow().begun, 0);
+    assert_eq!(endpoint.script.events.borrow().begun, 0);
 }
 
 #[tokio::test]
 async fn arguments_that_a_tool_wants_in_headers_are_checked() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let call = tool(1, "regional", &json!({"region": "Hello"}));
     for (value, accepted) in [
         (Some("Hello"), true),
@@ -213,7 +218,7 @@ async fn arguments_that_a_tool_wants_in_headers_are_checked() {
         (Some("Goodbye"), false),
         (None, false),
     ] {
-        let mut request = door.modern_post(&call);
+        let mut request = endpoint.modern_post(&call);
         if let Some(value) = value {
             request = request.header("Mcp-Param-Region", value);
         }
@@ -222,12 +227,12 @@ async fn arguments_that_a_tool_wants_in_headers_are_checked() {
         assert_eq!(answer["error"]["code"] == -32020, !accepted, "{value:?}");
     }
     let absent = tool(2, "regional", &json!({}));
-    assert_eq!(door.modern(&absent).await.status(), StatusCode::OK);
+    assert_eq!(endpoint.modern(&absent).await.status(), StatusCode::OK);
 }
 
 #[tokio::test]
 async fn methods_that_are_gone_or_never_were_are_not_found() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     for method in [
         "initialize",
         "ping",
@@ -237,7 +242,7 @@ async fn methods_that_are_gone_or_never_were_are_not_found() {
         "unknown/method",
     ] {
         let message = modern(9, method, json!({"uri": "a"}));
-        let (status, answer) = status_and_error(door.modern(&message).await).await;
+        let (status, answer) = status_and_error(endpoint.modern(&message).await).await;
         assert_eq!(
             (status, &answer["error"]["code"]),
             (404, &json!(-32601)),
@@ -245,15 +250,15 @@ async fn methods_that_are_gone_or_never_were_are_not_found() {
         );
         assert_eq!(answer["id"], 9);
     }
-    assert!(door.script.events.borrow().subscriptions.is_empty());
-    assert_eq!(door.server.session_count(), 0);
+    assert!(endpoint.script.events.borrow().subscriptions.is_empty());
+    assert_eq!(endpoint.server.session_count(), 0);
 }
 
 #[tokio::test]
 async fn without_a_session_there_is_nothing_to_get_or_delete() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     for method in [Method::GET, Method::DELETE] {
-        let request = door
+        let request = endpoint
             .request(method)
             .header("accept", "text/event-stream")
             .header("mcp-protocol-version", VERSION);
@@ -264,15 +269,17 @@ async fn without_a_session_there_is_nothing_to_get_or_delete() {
 
 #[tokio::test]
 async fn notifications_reach_the_service_and_responses_have_no_question() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let post = |message: &Value| {
-        door.post(message.to_string())
+        endpoint
+            .post(message.to_string())
             .header("mcp-protocol-version", VERSION)
             .send()
     };
     let hello = notification("notifications/custom", &json!({}));
     assert_eq!(post(&hello).await.unwrap().status(), StatusCode::ACCEPTED);
-    door.script
+    endpoint
+        .script
         .until(|events| events.notifications == ["notifications/custom"])
         .await;
     let cancel = notification("notifications/cancelled", &json!({"requestId": 1}));
@@ -286,9 +293,9 @@ async fn notifications_reach_the_service_and_responses_have_no_question() {
 
 #[tokio::test]
 async fn both_eras_are_served_at_once() {
-    let door = Door::open().await;
-    let session = door.session("2025-11-25").await;
-    let list = door.answer(&modern(1, "tools/list", json!({}))).await;
+    let endpoint = Endpoint::open().await;
+    let session = endpoint.session("2025-11-25").await;
+    let list = endpoint.answer(&modern(1, "tools/list", json!({}))).await;
     assert_eq!(list["result"]["tools"][0]["name"], "echo");
     assert_eq!(list["result"]["resultType"], "complete");
     let legacy = body(session.send(&request(1, "tools/list", &json!({}))).await).await;
@@ -304,13 +311,13 @@ async fn both_eras_are_served_at_once() {
 
 #[tokio::test]
 async fn a_resource_that_is_not_there_is_an_invalid_parameter_to_modern_clients_only() {
-    let door = Door::open().await;
-    let modern = door
+    let endpoint = Endpoint::open().await;
+    let modern = endpoint
         .answer(&modern(1, "resources/read", json!({"uri": "test://x"})))
         .await;
     assert_eq!(modern["error"]["code"], -32602);
     assert_eq!(modern["error"]["data"], json!({"uri": "test://x"}));
-    let session = door.session("2025-11-25").await;
+    let session = endpoint.session("2025-11-25").await;
     let read = request(1, "resources/read", &json!({"uri": "test://x"}));
     let legacy = body(session.send(&read).await).await;
     assert_eq!(legacy["error"]["code"], -32002);
@@ -318,12 +325,12 @@ async fn a_resource_that_is_not_there_is_an_invalid_parameter_to_modern_clients_
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_before_anything_else() {
-    let door = Door::with(HttpOptions {
+    let endpoint = Endpoint::with(HttpOptions {
         max_body_bytes: 500,
         ..HttpOptions::default()
     })
     .await;
     let large = tool(1, "echo", &json!({"text": "x".repeat(500)}));
-    let response = door.modern(&large).await;
+    let response = endpoint.modern(&large).await;
     assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
 }

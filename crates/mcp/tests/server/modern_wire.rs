@@ -3,7 +3,7 @@
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use crate::wire::{Door, EventReader, body, request, soon};
+use crate::wire::{Endpoint, EventReader, body, request, soon};
 
 pub(crate) const VERSION: &str = "2026-07-28";
 
@@ -45,7 +45,7 @@ pub(crate) fn retry(message: &Value, id: u64, state: &Value, responses: &Value) 
     message
 }
 
-impl Door {
+impl Endpoint {
     /// The message with the headers that belong to it.
     pub(crate) fn modern_post(&self, message: &Value) -> RequestBuilder {
         let method = message["method"].as_str().unwrap();

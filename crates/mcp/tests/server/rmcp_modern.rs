@@ -23,7 +23,7 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::{Value, json};
 
 use crate::script::Script;
-use crate::wire::{Door, soon};
+use crate::wire::{Endpoint, soon};
 
 #[derive(Clone, Default)]
 struct Peer {
@@ -136,13 +136,13 @@ async fn exercise(client: &Client, script: &Script) {
 
 #[tokio::test]
 async fn rmcp_speaks_modern_over_http() {
-    let door = Door::open().await;
-    let transport = StreamableHttpClientTransport::from_uri(door.url.clone());
+    let endpoint = Endpoint::open().await;
+    let transport = StreamableHttpClientTransport::from_uri(endpoint.url.clone());
     let client = soon(Peer::default().serve_with_lifecycle(transport, modern_only()))
         .await
         .unwrap();
-    exercise(&client, &door.script).await;
-    assert_eq!(door.server.session_count(), 0);
+    exercise(&client, &endpoint.script).await;
+    assert_eq!(endpoint.server.session_count(), 0);
     soon(client.cancel()).await.unwrap();
 }
 
@@ -163,8 +163,8 @@ async fn rmcp_speaks_modern_over_pipes() {
 
 #[tokio::test]
 async fn a_client_that_may_choose_chooses_modern() {
-    let door = Door::open().await;
-    let transport = StreamableHttpClientTransport::from_uri(door.url.clone());
+    let endpoint = Endpoint::open().await;
+    let transport = StreamableHttpClientTransport::from_uri(endpoint.url.clone());
     let choosing = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::LATEST],
         legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
@@ -173,7 +173,8 @@ async fn a_client_that_may_choose_chooses_modern() {
         .await
         .unwrap();
     assert_eq!(soon(client.list_all_tools()).await.unwrap()[0].name, "echo");
-    assert_eq!(door.server.session_count(), 0);
-    door.server
+    assert_eq!(endpoint.server.session_count(), 0);
+    endpoint
+        .server
         .broadcast(&Notification::new("notifications/tools/list_changed", None));
 }

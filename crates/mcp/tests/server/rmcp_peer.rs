@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::script::Script;
-use crate::wire::{Door, soon};
+use crate::wire::{Endpoint, soon};
 
 #[derive(Clone, Default)]
 struct Peer {
@@ -110,17 +110,18 @@ async fn exercise(client: &Client, script: &Script, seen: &Seen) {
 
 #[tokio::test]
 async fn rmcp_over_http() {
-    let door = Door::open().await;
+    let endpoint = Endpoint::open().await;
     let peer = Peer::default();
     let seen = Arc::clone(&peer.seen);
-    let transport = StreamableHttpClientTransport::from_uri(door.url.clone());
+    let transport = StreamableHttpClientTransport::from_uri(endpoint.url.clone());
     let client = soon(peer.serve(transport)).await.unwrap();
-    exercise(&client, &door.script, &seen).await;
-    door.server
+    exercise(&client, &endpoint.script, &seen).await;
+    endpoint
+        .server
         .broadcast(&Notification::new("notifications/tools/list_changed", None));
     soon(seen.list_changed.notified()).await;
     soon(client.cancel()).await.unwrap();
-    door.script.until(|events| events.closed == 1).await;
+    endpoint.script.until(|events| events.closed == 1).await;
 }
 
 #[tokio::test]

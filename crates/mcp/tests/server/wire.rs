@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 
 use crate::script::{Principal, Script};
 
-/// A door at `/mcp` on a free port. It closes with the test's runtime.
-pub(crate) struct Door {
+/// An endpoint at `/mcp` on a free port. It closes with the test's runtime.
+pub(crate) struct Endpoint {
     pub(crate) script: Arc<Script>,
     pub(crate) server: HttpServer<Script>,
     pub(crate) url: String,
     client: reqwest::Client,
 }
 
-/// A session with the door, opened by hand.
+/// A session with the endpoint, opened by hand.
 pub(crate) struct Session<'a> {
-    pub(crate) door: &'a Door,
+    pub(crate) endpoint: &'a Endpoint,
     pub(crate) id: String,
     version: &'static str,
 }
@@ -42,9 +42,9 @@ pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
         .expect("it did not happen in time")
 }
 
-// === impl Door ===
+// === impl Endpoint ===
 
-impl Door {
+impl Endpoint {
     pub(crate) async fn open() -> Self {
         Self::with(HttpOptions::default()).await
     }
@@ -94,7 +94,7 @@ impl Door {
         let answer: Value = body(response).await;
         assert_eq!(answer["result"]["protocolVersion"], version);
         Session {
-            door: self,
+            endpoint: self,
             id,
             version,
         }
@@ -114,7 +114,7 @@ async fn remember_principal(mut request: HttpRequest, next: Next) -> axum::respo
 
 impl Session<'_> {
     pub(crate) fn post(&self, message: &Value) -> RequestBuilder {
-        self.door
+        self.endpoint
             .post(message.to_string())
             .header("mcp-session-id", &self.id)
             .header("mcp-protocol-version", self.version)
@@ -129,7 +129,7 @@ impl Session<'_> {
     }
 
     pub(crate) fn get(&self) -> RequestBuilder {
-        self.door
+        self.endpoint
             .request(reqwest::Method::GET)
             .header("accept", "text/event-stream")
             .header("mcp-session-id", &self.id)
@@ -146,7 +146,7 @@ impl Session<'_> {
 
     pub(crate) async fn delete(&self) -> StatusCode {
         let request = self
-            .door
+            .endpoint
             .request(reqwest::Method::DELETE)
             .header("mcp-session-id", &self.id);
         soon(request.send()).await.unwrap().status()

@@ -8,7 +8,7 @@ use super::text_type;
 /// The name of an upstream: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`.
 ///
 /// Two more things are refused, because names of tools are joined from it: `__`, and a `_` at the
-/// end. The direct door shows tools as `server__tool` and splits at the first `__`.
+/// end. The direct endpoint shows tools as `server__tool` and splits at the first `__`.
 #[derive(Clone)]
 pub struct ServerName(Arc<str>);
 

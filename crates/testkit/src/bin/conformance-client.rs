@@ -2,7 +2,7 @@
 //! protocol's conformance suite wants of a client.
 //!
 //! With `--proxied` it starts the daemon with that server as its only upstream, and uses the
-//! server through the daemon's door: the client under test is then mcpproxy.
+//! server through the daemon's endpoint: the client under test is then mcpproxy.
 
 use std::env;
 

@@ -14,7 +14,7 @@ use mcp::RawValue;
 use tempfile::TempDir;
 use testkit::{DEADLINE, wait_for};
 use tokio::sync::mpsc;
-use upstream::{CallError, EraMemory, Fleet, Status, Surroundings, ToolCall, Upstream};
+use upstream::{CallError, EraMemory, Fleet, LaunchContext, Status, ToolCall, Upstream};
 
 /// One tool called `t`, and no further page.
 pub(crate) const ONE_TOOL: &str =
@@ -112,7 +112,7 @@ impl Setup {
     ) -> Self {
         let mut server = ServerConfig::new("up".parse().unwrap(), transport);
         change(&mut server);
-        let surroundings = Surroundings {
+        let launch_context = LaunchContext {
             guardian: None,
             log_dir: None,
             environment: |_| None,
@@ -120,7 +120,7 @@ impl Setup {
             eras: EraMemory::default(),
             redactor: redact::SharedRedactor::default(),
         };
-        let fleet = Arc::new(Fleet::new(surroundings, &limits));
+        let fleet = Arc::new(Fleet::new(launch_context, &limits));
         fleet.apply(&[server]).await;
         Self { fleet, folder }
     }

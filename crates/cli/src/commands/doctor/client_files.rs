@@ -51,7 +51,7 @@ fn check_connected(
         let fix = format!("mcpproxy connect {client} --approve read");
         report.problem(Area::Client, Code::ClientChangesUnasked, name, cause, fix);
     }
-    match wrong_door(client, config, places) {
+    match wrong_endpoint(client, config, places) {
         Some((code, cause, fix)) => report.problem(Area::Client, code, name, cause, fix),
         None if found.changes_silently() => {}
         None => report.fine(Area::Client, name, "uses mcpproxy"),
@@ -59,7 +59,11 @@ fn check_connected(
 }
 
 /// An entry that leads somewhere else.
-fn wrong_door(client: Client, config: &Config, places: &Places) -> Option<(Code, String, String)> {
+fn wrong_endpoint(
+    client: Client,
+    config: &Config,
+    places: &Places,
+) -> Option<(Code, String, String)> {
     let survey = clients::survey([client], places);
     let entry = survey
         .found

@@ -77,7 +77,7 @@ fn check_socket(socket: &Path, report: &mut Report) {
     }
 }
 
-/// A daemon that runs has to answer on both of its doors. Says where it listens, if it answers.
+/// A daemon that runs has to answer on both of its endpoints. Says where it listens, if it answers.
 async fn check_running(settings: &Settings, restart: &str, report: &mut Report) -> Option<String> {
     let status = async {
         let api = Api::daemon(settings).await?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use activity::StoreError;
 use activity::sqlite::OpenError;
 use config::Config;
-use daemon::{ChronicleError, Pins};
+use daemon::{ActivityLogError, Pins};
 use jiff::Timestamp;
 
 use super::check::{Area, Report, move_away, quoted};
@@ -23,16 +23,18 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// damaged one aside, and nobody would hear of it.
 pub(super) fn can_be_opened(data_dir: &Path, config: &Config, report: &mut Report) -> bool {
     let error = match daemon::read_activity(data_dir, config) {
-        Ok(_) | Err(ChronicleError::Open(OpenError::Missing(_))) => return true,
+        Ok(_) | Err(ActivityLogError::Open(OpenError::Missing(_))) => return true,
         Err(error) => error,
     };
     let folder = data_dir.join("activity");
     let fix = match &error {
         // The daemon keeps it aside and begins a new one.
-        ChronicleError::Open(OpenError::Store(StoreError::Corrupt(_))) => {
+        ActivityLogError::Open(OpenError::Store(StoreError::Corrupt(_))) => {
             "mcpproxy serve".to_owned()
         }
-        ChronicleError::Open(OpenError::Newer { .. } | OpenError::Foreign(_)) => move_away(&folder),
+        ActivityLogError::Open(OpenError::Newer { .. } | OpenError::Foreign(_)) => {
+            move_away(&folder)
+        }
         _ => format!("ls -la {}", quoted(&folder)),
     };
     let cause = log_failure(&error).one_line();

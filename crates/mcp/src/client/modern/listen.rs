@@ -20,7 +20,7 @@ use super::envelope::Additions;
 use crate::client::events::Origin;
 use crate::client::in_flight::Deadline;
 use crate::client::pending::Answer;
-use crate::client::subscriptions::Honoured;
+use crate::client::subscriptions::AcceptedFilter;
 use crate::client::{Handshake, RequestError};
 use crate::modern::methods;
 use crate::{ErrorObject, Notification, codes};
@@ -32,13 +32,13 @@ const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// A stream that lived this long was a good one, and is missed.
-const GOOD_LIFE: Duration = Duration::from_secs(5);
+const HEALTHY_AFTER: Duration = Duration::from_secs(5);
 
 /// What is wanted of the stream, and what became of it.
 #[derive(Debug)]
 pub(super) struct Listening {
     wanted: watch::Sender<Wanted>,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<ListenStatus>,
     /// Held while one resource is added, so that a refusal is about that one.
     adding: Mutex<()>,
 }
@@ -65,14 +65,14 @@ struct Filter {
 
 /// How the newest attempt ended, and which generation it was for.
 #[derive(Debug, Clone, Default)]
-struct Standing {
+struct ListenStatus {
     generation: u64,
     outcome: Outcome,
 }
 
 #[derive(Debug, Clone)]
 enum Outcome {
-    Honoured(Honoured),
+    AcceptedFilter(AcceptedFilter),
     Refused(ErrorObject),
     /// Not now; it is tried again.
     Failed,
@@ -81,13 +81,13 @@ enum Outcome {
 struct Listener {
     channel: Arc<Channel>,
     wanted: watch::Receiver<Wanted>,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<ListenStatus>,
 }
 
 /// An open stream. Dropping it closes it.
 struct Stream {
     task: AbortOnDropHandle<Answer>,
-    honoured: Honoured,
+    honoured: AcceptedFilter,
     since: Instant,
 }
 
@@ -112,7 +112,7 @@ impl Listening {
             filter,
             generation: 1,
         });
-        let (standing_sender, standing) = watch::channel(Standing::default());
+        let (standing_sender, standing) = watch::channel(ListenStatus::default());
         let gone = channel.incoming.gone().clone();
         let listener = Listener {
             channel,
@@ -139,12 +139,12 @@ impl Listening {
             Err(_) => Outcome::Refused(ErrorObject::method_not_found(methods::LISTEN)),
         };
         let refusal = match outcome {
-            Outcome::Honoured(honoured) if honoured.resource_subscriptions.contains(&uri) => {
+            Outcome::AcceptedFilter(honoured) if honoured.resource_subscriptions.contains(&uri) => {
                 return Ok(());
             }
             // It stays wanted, and is asked for again with everything else.
             Outcome::Failed => return Ok(()),
-            Outcome::Honoured(_) => {
+            Outcome::AcceptedFilter(_) => {
                 ErrorObject::invalid_params(format!("The server does not tell of changes of {uri}"))
             }
             Outcome::Refused(error) => error,
@@ -187,7 +187,7 @@ impl Listener {
                     if std::mem::take(&mut interrupted) {
                         self.announce(&honoured);
                     }
-                    Outcome::Honoured(honoured)
+                    Outcome::AcceptedFilter(honoured)
                 }
                 Err(RequestError::Closed(_) | RequestError::NotSent(_)) => return,
                 Err(RequestError::Rpc(error)) if error.code == codes::METHOD_NOT_FOUND => {
@@ -202,11 +202,11 @@ impl Listener {
             };
             // A refusal is not repeated while there is an older stream to fall back on.
             let satisfied = match outcome {
-                Outcome::Honoured(_) => true,
+                Outcome::AcceptedFilter(_) => true,
                 Outcome::Refused(_) => stream.is_some(),
                 Outcome::Failed => false,
             };
-            self.standing.send_replace(Standing {
+            self.standing.send_replace(ListenStatus {
                 generation: wanted.generation,
                 outcome,
             });
@@ -218,7 +218,7 @@ impl Listener {
                 life = ended(&mut stream) => {
                     tracing::debug!("the stream of changes ended");
                     interrupted = true;
-                    if life >= GOOD_LIFE {
+                    if life >= HEALTHY_AFTER {
                         pause = SHORTEST_PAUSE;
                     }
                     self.rest(pause).await;
@@ -296,7 +296,7 @@ impl Listener {
     }
 
     /// Tells of every change that may have been missed while no stream was open.
-    fn announce(&self, honoured: &Honoured) {
+    fn announce(&self, honoured: &AcceptedFilter) {
         let lists = [
             (honoured.tools_list_changed, "tools"),
             (honoured.prompts_list_changed, "prompts"),
@@ -343,8 +343,8 @@ impl Filter {
     }
 
     /// Everything that was asked for.
-    fn honoured(&self) -> Honoured {
-        Honoured {
+    fn honoured(&self) -> AcceptedFilter {
+        AcceptedFilter {
             tools_list_changed: self.tools_list_changed,
             prompts_list_changed: self.prompts_list_changed,
             resources_list_changed: self.resources_list_changed,
@@ -355,7 +355,7 @@ impl Filter {
 
 impl Default for Outcome {
     fn default() -> Self {
-        Self::Honoured(Honoured::default())
+        Self::AcceptedFilter(AcceptedFilter::default())
     }
 }
 

@@ -44,7 +44,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// A way to a server that may turn out to be modern.
 #[derive(Debug)]
-pub(super) struct Prospect {
+pub(super) struct ModernProbe {
     channel: Arc<Channel>,
     budget: ListingBudget,
 }
@@ -61,9 +61,9 @@ pub(super) struct Modern {
     listening: Listening,
 }
 
-// === impl Prospect ===
+// === impl ModernProbe ===
 
-impl Prospect {
+impl ModernProbe {
     pub(super) fn new(
         carrier: Carrier,
         hello: &Hello,

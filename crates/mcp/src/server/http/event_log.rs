@@ -65,7 +65,7 @@ impl Log {
     }
 
     /// The reader, if it has too much before it to be given more.
-    pub(super) fn laggard(&mut self) -> Option<u64> {
+    pub(super) fn slow_reader(&mut self) -> Option<u64> {
         // After this the log is too large only if the reader has yet to get what makes it so.
         self.trim();
         let backlog = self.next() - self.cursor;

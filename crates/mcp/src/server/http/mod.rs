@@ -1,9 +1,8 @@
-//! Streamable HTTP: one door at one URL, for any path that the caller gives it and for both eras.
+//! Streamable HTTP: one endpoint at one URL, for any path that the caller gives it and for both eras.
 //!
 //! Host, Origin and authentication are checked before a request comes here; what they found out
 //! travels in the request's extensions and is kept in [`Connection::extensions`].
 
-mod audience;
 mod body;
 mod detach;
 mod event_log;
@@ -11,6 +10,7 @@ mod headers;
 mod legacy;
 mod modern;
 mod reader;
+mod readers;
 mod refusal;
 mod reply;
 mod stream;
@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 pub use self::body::discard;
 use self::body::read_body;
 use self::legacy::Legacy;
-use self::modern::ModernDoor;
+use self::modern::ModernEndpoint;
 use self::refusal::{Reason, Refusal};
 pub(super) use self::stream::EventStream;
 pub use self::unread::UnreadBudget;
@@ -38,7 +38,7 @@ use super::modern::Parking;
 use super::service::{Connection, Service};
 use crate::{Inbound, Notification};
 
-/// The bounds and the pace of a door.
+/// The bounds and the pace of an endpoint.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// The largest message that is accepted.
@@ -79,7 +79,7 @@ pub struct HttpOptions {
 #[derive(Debug)]
 pub struct HttpServer<S: Service> {
     legacy: Arc<Legacy<S>>,
-    modern: Arc<ModernDoor<S>>,
+    modern: Arc<ModernEndpoint<S>>,
     max_body_bytes: usize,
 }
 
@@ -111,7 +111,7 @@ impl<S: Service> HttpServer<S> {
     pub fn new(service: Arc<S>, options: HttpOptions) -> Self {
         Self {
             max_body_bytes: options.max_body_bytes,
-            modern: Arc::new(ModernDoor::new(Arc::clone(&service), &options)),
+            modern: Arc::new(ModernEndpoint::new(Arc::clone(&service), &options)),
             legacy: Arc::new(Legacy::new(service, options)),
         }
     }
@@ -141,7 +141,7 @@ impl<S: Service> HttpServer<S> {
         }
     }
 
-    /// The door as a route: `Router::new().route("/mcp", server.route())`.
+    /// The endpoint as a route: `Router::new().route("/mcp", server.route())`.
     pub fn route<State: Clone + Send + Sync + 'static>(&self) -> MethodRouter<State> {
         let server = self.clone();
         any(move |request: Request| {

@@ -1,4 +1,4 @@
-//! The three kinds of HTTP response that a door gives.
+//! The three kinds of HTTP response that an endpoint gives.
 
 use axum::body::Body;
 use axum::response::Response;

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use super::audience::Audience;
 use super::event_log::Log;
 use super::reader::EventReader;
+use super::readers::Readers;
 use super::unread::{Holder, Share};
 use crate::server::lock::lock;
 use crate::server::outbound::Gone;
@@ -26,7 +26,7 @@ pub(super) const STANDALONE: u64 = 0;
 pub(in crate::server) struct EventStream {
     /// `None` for a stream that cannot be resumed; its events need no ids.
     number: Option<u64>,
-    audience: Arc<Audience>,
+    readers: Arc<Readers>,
     state: Mutex<Log>,
     /// What the state holds, as part of all that is held for clients.
     share: Share,
@@ -45,20 +45,20 @@ pub(super) struct EventId {
 // === impl EventStream ===
 
 impl EventStream {
-    pub(super) fn new(number: u64, audience: Arc<Audience>) -> Arc<Self> {
-        Self::with(Some(number), audience)
+    pub(super) fn new(number: u64, readers: Arc<Readers>) -> Arc<Self> {
+        Self::with(Some(number), readers)
     }
 
     /// A stream for one reader only, which is over when that one goes.
-    pub(super) fn fleeting(audience: Arc<Audience>) -> Arc<Self> {
-        Self::with(None, audience)
+    pub(super) fn non_resumable(readers: Arc<Readers>) -> Arc<Self> {
+        Self::with(None, readers)
     }
 
-    fn with(number: Option<u64>, audience: Arc<Audience>) -> Arc<Self> {
+    fn with(number: Option<u64>, readers: Arc<Readers>) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             number,
-            share: Share::new(Arc::clone(&audience.unread)),
-            audience,
+            share: Share::new(Arc::clone(&readers.unread)),
+            readers,
             state: Mutex::new(Log::new()),
             this: this.clone(),
             room: Notify::new(),
@@ -69,8 +69,8 @@ impl EventStream {
         self.number.unwrap_or_default()
     }
 
-    pub(super) fn audience(&self) -> &Arc<Audience> {
-        &self.audience
+    pub(super) fn readers(&self) -> &Arc<Readers> {
+        &self.readers
     }
 
     /// Takes the stream over from where the last reader stopped.
@@ -90,7 +90,7 @@ impl EventStream {
         state.readers += 1;
         let reader = state.readers;
         if state.reader.replace(reader).is_none() {
-            self.audience.enter();
+            self.readers.enter();
         }
         let next = state.next();
         state.cursor = position.clamp(state.first, next);
@@ -112,7 +112,7 @@ impl EventStream {
     fn dismiss(&self, state: &mut Log) {
         if state.reader.take().is_some() {
             state.offset = 0;
-            self.audience.leave();
+            self.readers.leave();
             state.wake();
             self.room.notify_waiters();
         }
@@ -124,19 +124,19 @@ impl EventStream {
         loop {
             // Before looking, so that room made in between is not missed.
             let room = self.room.notified();
-            let laggard = {
+            let slow_reader = {
                 let mut state = lock(&self.state);
                 if state.finished.is_some() {
                     return Err(Gone);
                 }
-                let Some(laggard) = state.laggard() else {
+                let Some(slow_reader) = state.slow_reader() else {
                     self.push(&mut state, message);
                     break;
                 };
-                laggard
+                slow_reader
             };
-            if timeout(self.audience.stall, room).await.is_err() {
-                self.detach(laggard);
+            if timeout(self.readers.stall, room).await.is_err() {
+                self.detach(slow_reader);
             }
         }
         self.share.settle(&self.this);
@@ -150,7 +150,7 @@ impl EventStream {
         if state.finished.is_some() {
             return Err(Gone);
         }
-        if state.laggard().is_some() {
+        if state.slow_reader().is_some() {
             self.dismiss(&mut state);
         }
         self.push(&mut state, message);
@@ -298,8 +298,8 @@ mod tests {
     }
 
     fn within(unread: &Arc<UnreadBudget>, number: u64) -> Arc<EventStream> {
-        let audience = Audience::new(Duration::from_millis(20), Arc::clone(unread));
-        EventStream::new(number, audience)
+        let readers = Readers::new(Duration::from_millis(20), Arc::clone(unread));
+        EventStream::new(number, readers)
     }
 
     async fn next(reader: &EventReader) -> Option<String> {
@@ -381,11 +381,11 @@ mod tests {
     async fn a_reader_that_takes_nothing_holds_its_writer_up_only_for_so_long() {
         let stream = stream(1);
         let reader = stream.attach();
-        assert!(stream.audience.is_present());
+        assert!(stream.readers.is_present());
         for number in 0..=BACKLOG {
             stream.send(number.to_string().as_bytes()).await.unwrap();
         }
-        assert!(!stream.audience.is_present());
+        assert!(!stream.readers.is_present());
         assert_eq!(next(&reader).await, None);
         drop(reader);
         let count = drain(&stream.attach()).len();
@@ -398,9 +398,9 @@ mod tests {
         let first = stream.attach();
         let second = stream.attach();
         drop(first);
-        assert!(stream.audience.is_present());
+        assert!(stream.readers.is_present());
         drop(second);
-        assert!(!stream.audience.is_present());
+        assert!(!stream.readers.is_present());
     }
 
     #[test]
@@ -410,7 +410,7 @@ mod tests {
         for number in 0..=BACKLOG {
             offer(&stream, number);
         }
-        assert!(!stream.audience.is_present());
+        assert!(!stream.readers.is_present());
         assert_eq!(drain(&reader), Vec::<u64>::new());
         assert_eq!(
             drain(&stream.resume(0).unwrap()),

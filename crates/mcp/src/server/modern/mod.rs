@@ -2,15 +2,15 @@
 //! service asks the client becomes the answer to the client's call.
 //!
 //! The service notices nothing of this. While a call waits for input its future goes on beside the
-//! [`lot`], and the client's next request brings the answers to it.
+//! [`parked_calls`], and the client's next request brings the answers to it.
 
 mod answer;
 mod capability;
 mod conversation;
 mod listener;
 mod listeners;
-mod lot;
 mod opened;
+mod parked_calls;
 mod subscription;
 
 use std::collections::{BTreeMap, HashMap};
@@ -33,10 +33,10 @@ pub(super) use self::conversation::Conversation;
 use self::conversation::InputRequest;
 pub(super) use self::listener::Listener;
 use self::listeners::Listeners;
-pub use self::lot::Parking;
-use self::lot::{Lot, Parked, Place, Subject};
 pub(super) use self::opened::Opened;
 use self::opened::{Facts, Input};
+pub use self::parked_calls::Parking;
+use self::parked_calls::{Parked, ParkedCalls, RequestIdentity, Reservation};
 use super::call::run;
 use super::exchange::Outcome;
 use super::lock::lock;
@@ -52,11 +52,11 @@ use crate::{ErrorObject, Notification, ProtocolVersion};
 /// How long a first question waits for others, so that they go to the client together.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// The modern side of a door or a pipe.
+/// The modern side of an endpoint or a pipe.
 #[derive(Debug)]
 pub(super) struct Modern<S: Service> {
     service: Arc<S>,
-    lot: Arc<Lot>,
+    parked_calls: Arc<ParkedCalls>,
     listeners: Arc<Listeners>,
     /// What the service said last about who it is; results repeat it.
     server_info: Mutex<Option<Arc<RawValue>>>,
@@ -68,7 +68,7 @@ pub(super) struct Modern<S: Service> {
 struct Running {
     conversation: Arc<Conversation>,
     connection: Arc<Connection>,
-    subject: Subject,
+    subject: RequestIdentity,
     work: Pin<Box<dyn Future<Output = Outcome> + Send>>,
 }
 
@@ -88,7 +88,7 @@ impl<S: Service> Modern<S> {
     pub(super) fn new(service: Arc<S>, parking: Parking, max_listeners: usize) -> Self {
         Self {
             service,
-            lot: Lot::new(parking),
+            parked_calls: ParkedCalls::new(parking),
             listeners: Arc::new(Listeners::new(max_listeners)),
             server_info: Mutex::default(),
             ended: Mutex::default(),
@@ -156,7 +156,7 @@ impl<S: Service> Modern<S> {
     /// Cancels every call, running or parked, and ends every stream of subscriptions.
     pub(super) fn end_all(&self) {
         std::mem::take(&mut *lock(&self.ended)).cancel();
-        self.lot.clear();
+        self.parked_calls.clear();
         self.listeners.end_all();
     }
 
@@ -202,7 +202,7 @@ impl<S: Service> Modern<S> {
             input,
         } = opened;
         if let Some(state) = &input.state {
-            let parked = self.lot.resume(state, |parked| {
+            let parked = self.parked_calls.resume(state, |parked| {
                 parked.subject.is_of(&request)
                     && (self.same_caller)(&parked.connection.extensions, &extensions)
             });
@@ -214,7 +214,7 @@ impl<S: Service> Modern<S> {
             })?;
             return Ok(Running::resumed(parked, facts, input, route));
         }
-        let subject = Subject::of(&request);
+        let subject = RequestIdentity::of(&request);
         let listeners = Arc::clone(&self.listeners);
         let given = input.responses;
         let conversation =
@@ -262,7 +262,7 @@ impl<S: Service> Modern<S> {
             if questions.is_empty() {
                 continue;
             }
-            match self.lot.reserve() {
+            match self.parked_calls.reserve() {
                 Ok(place) => return Some(input_required(&questions, &running.park(place))),
                 Err(no_place) => {
                     let error = ErrorObject::internal(no_place.to_string());
@@ -300,7 +300,7 @@ impl Running {
     }
 
     /// Lets the call go on by itself, and names the state to come back with.
-    fn park(self, place: Place) -> String {
+    fn park(self, place: Reservation) -> String {
         self.conversation.pause();
         let (sender, outcome) = oneshot::channel();
         let work = self.work;

@@ -27,9 +27,9 @@ struct Impossible {
 pub(crate) enum Subject {
     /// The fixture itself.
     Fixture,
-    /// One upstream through the door for it.
+    /// One upstream through the endpoint for it.
     Server(Transport, Eras),
-    /// Two upstreams through the door for all.
+    /// Two upstreams through the endpoint for all.
     Direct,
     /// The scripted client itself.
     Client,

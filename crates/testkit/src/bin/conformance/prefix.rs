@@ -1,4 +1,4 @@
-//! The suite knows tools and prompts by their own names, while the door for all upstreams gives
+//! The suite knows tools and prompts by their own names, while the endpoint for all upstreams gives
 //! them a prefix. This stands between the two and translates; whatever is not a name passes as it
 //! is.
 
@@ -28,7 +28,7 @@ pub(crate) struct Prefixing {
 struct Translator {
     http: reqwest::Client,
     target: reqwest::Url,
-    /// Ours, and the door's: requests that are meant for us are meant for it.
+    /// Ours, and the endpoint's: requests that are meant for us are meant for it.
     authority: (String, String),
     prefix: &'static str,
 }

@@ -10,7 +10,7 @@ use http::{Extensions, HeaderValue, StatusCode};
 use tokio::time::{sleep, timeout};
 
 use super::Legacy;
-use super::session::{Beginnings, Session};
+use super::session::{Session, SessionParts};
 use super::sessions::AllBusy;
 use crate::server::SessionId;
 use crate::server::call::{answer, encode_batch, for_service};
@@ -35,7 +35,7 @@ enum Answers {
 
 /// A stream that no client knows of yet. If its request is given up now nobody can ever resume it,
 /// so it ends, and what is written to it is not kept.
-struct Unheard(Option<Arc<EventStream>>);
+struct UnpublishedStream(Option<Arc<EventStream>>);
 
 // === impl Legacy ===
 
@@ -90,7 +90,7 @@ impl<S: Service> Legacy<S> {
         let refuse = |reason| Refusal::of(&request.id, reason);
         let hello = Hello::parse(request.params.as_deref(), self.options.session_bytes)
             .map_err(|error| refuse(Reason::Handshake(error)))?;
-        let beginnings = Beginnings::new(&self.options);
+        let beginnings = SessionParts::new(&self.options);
         let connection = Connection {
             session: SessionId::random().map_err(|error| refuse(error.into()))?,
             protocol: hello.protocol,
@@ -229,7 +229,7 @@ impl<S: Service> Legacy<S> {
         answers: impl Future<Output = Answers> + Send + 'static,
     ) -> HttpResponse {
         let reader = stream.attach();
-        let unheard = Unheard(Some(Arc::clone(&stream)));
+        let unpublished = UnpublishedStream(Some(Arc::clone(&stream)));
         // Until the answer is in the stream, or in our response.
         let under_way = self.options.under_way.token();
         let mut answers = Detachable::new(async move { (answers.await, under_way) });
@@ -260,14 +260,14 @@ impl<S: Service> Legacy<S> {
                 self.events(None, reader)
             };
         }
-        unheard.publish_in(&session);
+        unpublished.publish_in(&session);
         self.new_events(session.connection.protocol, reader)
     }
 }
 
-// === impl Unheard ===
+// === impl UnpublishedStream ===
 
-impl Unheard {
+impl UnpublishedStream {
     fn publish_in(mut self, session: &Session) {
         if let Some(stream) = self.0.take() {
             session.publish(stream);
@@ -275,7 +275,7 @@ impl Unheard {
     }
 }
 
-impl Drop for Unheard {
+impl Drop for UnpublishedStream {
     fn drop(&mut self) {
         if let Some(stream) = &self.0 {
             stream.finish([]);

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::server::exchange::Exchange;
 use crate::server::http::HttpOptions;
-use crate::server::http::audience::Audience;
+use crate::server::http::readers::Readers;
 use crate::server::http::stream::{EventId, EventStream, STANDALONE};
 use crate::server::lock::lock;
 use crate::server::route::Route;
@@ -26,7 +26,7 @@ const KEPT_FOR: Duration = Duration::from_mins(2);
 pub(super) struct Session {
     pub(super) connection: Arc<Connection>,
     exchange: Arc<Exchange>,
-    audience: Arc<Audience>,
+    readers: Arc<Readers>,
     standalone: Arc<EventStream>,
     /// The streams of requests that are answered by events, in the order they began.
     streams: Mutex<BTreeMap<u64, Arc<EventStream>>>,
@@ -40,7 +40,7 @@ pub(super) struct Session {
 
 /// How willingly a session is given up for a new one; the least is first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Worth {
+pub(super) struct EvictionRank {
     pub(super) busy: bool,
     present: bool,
     /// Sessions that were only opened go first, so that opening many costs none in use.
@@ -49,16 +49,16 @@ pub(super) struct Worth {
 }
 
 /// The parts of a session that its connection needs before there is one.
-pub(super) struct Beginnings {
+pub(super) struct SessionParts {
     standalone: Arc<EventStream>,
     exchange: Arc<Exchange>,
 }
 
-impl Beginnings {
+impl SessionParts {
     pub(super) fn new(options: &HttpOptions) -> Self {
-        let audience = Audience::new(options.stall, Arc::clone(&options.unread));
+        let readers = Readers::new(options.stall, Arc::clone(&options.unread));
         Self {
-            standalone: EventStream::new(STANDALONE, audience),
+            standalone: EventStream::new(STANDALONE, readers),
             exchange: Exchange::new(options.max_calls),
         }
     }
@@ -70,15 +70,15 @@ impl Beginnings {
 }
 
 impl Session {
-    pub(super) fn new(connection: Connection, beginnings: Beginnings) -> Self {
-        let Beginnings {
+    pub(super) fn new(connection: Connection, beginnings: SessionParts) -> Self {
+        let SessionParts {
             standalone,
             exchange,
         } = beginnings;
         Self {
             connection: Arc::new(connection),
             exchange,
-            audience: Arc::clone(standalone.audience()),
+            readers: Arc::clone(standalone.readers()),
             standalone,
             streams: Mutex::default(),
             next_stream: AtomicU64::new(STANDALONE + 1),
@@ -103,7 +103,7 @@ impl Session {
     /// A stream for one request, not yet known to those who resume.
     pub(super) fn new_stream(&self) -> Arc<EventStream> {
         let number = self.next_stream.fetch_add(1, Ordering::Relaxed);
-        EventStream::new(number, Arc::clone(&self.audience))
+        EventStream::new(number, Arc::clone(&self.readers))
     }
 
     /// Makes a stream resumable. From now on its client knows its event ids.
@@ -130,10 +130,10 @@ impl Session {
         self.last_used.store(elapsed, Ordering::Relaxed);
     }
 
-    pub(super) fn worth(&self) -> Worth {
-        Worth {
+    pub(super) fn eviction_rank(&self) -> EvictionRank {
+        EvictionRank {
             busy: self.exchange().is_busy(),
-            present: self.audience.is_present(),
+            present: self.readers.is_present(),
             used: self.used.load(Ordering::Relaxed),
             last_used: self.begun + Duration::from_millis(self.last_used.load(Ordering::Relaxed)),
         }
@@ -142,12 +142,12 @@ impl Session {
     /// Whether the client has been away for so long. It is not while it reads a stream or waits
     /// for an answer; a call that nobody waits for any more does not keep the session.
     pub(super) fn is_idle(&self, limit: Duration) -> bool {
-        let worth = self.worth();
-        if worth.present {
+        let eviction_rank = self.eviction_rank();
+        if eviction_rank.present {
             self.touch();
             return false;
         }
-        worth.last_used.elapsed() >= limit
+        eviction_rank.last_used.elapsed() >= limit
     }
 
     pub(super) fn forget_old_streams(&self) {
@@ -189,7 +189,7 @@ mod tests {
 
     fn running(number: u64) -> Arc<EventStream> {
         let unread = UnreadBudget::new(usize::MAX);
-        EventStream::new(number, Audience::new(Duration::ZERO, unread))
+        EventStream::new(number, Readers::new(Duration::ZERO, unread))
     }
 
     fn finished(number: u64, bytes: usize) -> Arc<EventStream> {

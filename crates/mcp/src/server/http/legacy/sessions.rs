@@ -1,4 +1,4 @@
-//! All sessions of one door, bounded in number and in idle time.
+//! All sessions of one endpoint, bounded in number and in idle time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -33,9 +33,9 @@ impl Sessions {
         if by_id.len() >= self.limit {
             let least = by_id
                 .values()
-                .map(|session| (session.worth(), session))
-                .min_by_key(|(worth, _)| *worth)
-                .filter(|(worth, _)| !worth.busy)
+                .map(|session| (session.eviction_rank(), session))
+                .min_by_key(|(eviction_rank, _)| *eviction_rank)
+                .filter(|(eviction_rank, _)| !eviction_rank.busy)
                 .map(|(_, session)| session.id().clone());
             evicted = Some(least.and_then(|id| by_id.remove(&id)).ok_or(AllBusy)?);
         }

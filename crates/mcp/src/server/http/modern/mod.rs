@@ -16,9 +16,9 @@ use tokio_util::task::TaskTracker;
 
 use self::tied::Tied;
 use super::HttpOptions;
-use super::audience::Audience;
 use super::detach::Detachable;
 use super::headers;
+use super::readers::Readers;
 use super::refusal::{Reason, Refusal};
 use super::reply::{empty, event_stream, json};
 use super::stream::EventStream;
@@ -30,7 +30,7 @@ use crate::server::service::{Connection, Service};
 use crate::{Message, Notification, ProtocolVersion, Request, codes};
 
 #[derive(Debug)]
-pub(super) struct ModernDoor<S: Service> {
+pub(super) struct ModernEndpoint<S: Service> {
     service: Arc<S>,
     modern: Arc<Modern<S>>,
     patience: Duration,
@@ -55,9 +55,9 @@ pub(super) fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
     matches!(message, Message::Request(request) if crate::modern::is_modern(request))
 }
 
-// === impl ModernDoor ===
+// === impl ModernEndpoint ===
 
-impl<S: Service> ModernDoor<S> {
+impl<S: Service> ModernEndpoint<S> {
     pub(super) fn new(service: Arc<S>, options: &HttpOptions) -> Self {
         let (parking, max_listeners) = (options.parking, options.max_sessions);
         let modern = Modern::new(Arc::clone(&service), parking, max_listeners)
@@ -144,7 +144,7 @@ impl<S: Service> ModernDoor<S> {
 
     /// Answers by JSON if the service answers soon and says nothing else before; else by events.
     async fn respond(&self, parts: Parts, opened: Opened) -> HttpResponse {
-        let stream = EventStream::fleeting(self.audience());
+        let stream = EventStream::non_resumable(self.readers());
         let reader = stream.attach();
         let round = self.modern.new_round();
         let hang_up = round.clone().drop_guard();
@@ -174,7 +174,7 @@ impl<S: Service> ModernDoor<S> {
     }
 
     async fn listen(&self, parts: Parts, opened: Opened) -> HttpResponse {
-        let stream = EventStream::fleeting(self.audience());
+        let stream = EventStream::non_resumable(self.readers());
         let reader = stream.attach();
         let id = opened.request.id.clone();
         let modern = Arc::clone(&self.modern);
@@ -191,8 +191,8 @@ impl<S: Service> ModernDoor<S> {
         }
     }
 
-    fn audience(&self) -> Arc<Audience> {
-        Audience::new(self.stall, Arc::clone(&self.unread))
+    fn readers(&self) -> Arc<Readers> {
+        Readers::new(self.stall, Arc::clone(&self.unread))
     }
 
     async fn notified(&self, parts: Parts, notification: Notification) {
@@ -206,7 +206,7 @@ impl<S: Service> ModernDoor<S> {
     }
 }
 
-impl<S: Service> Drop for ModernDoor<S> {
+impl<S: Service> Drop for ModernEndpoint<S> {
     fn drop(&mut self) {
         self.end_all();
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 use upstream::{OnBehalf, Upstream};
 
-use crate::door::passage::forward;
+use crate::endpoint::relay::forward;
 
 /// An element of a list, and whose it is.
 pub(super) struct Item {

@@ -22,10 +22,10 @@ const MOST_TASKS: usize = 10_000;
 const MOST_COLLISIONS: usize = 1_000;
 
 #[derive(Debug, Default)]
-pub(super) struct Owners(Mutex<Known>);
+pub(super) struct Owners(Mutex<ToolState>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct ToolState {
     resources: Announced,
     skills: Announced,
     templates: Announced,
@@ -143,14 +143,14 @@ impl Owners {
         templates.owners.get(template).cloned()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ToolState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Known ===
+// === impl ToolState ===
 
-impl Known {
+impl ToolState {
     /// Logs each collision once, with how to reach what is not reached here.
     fn tell(&mut self, what: &str, collisions: Vec<Collision>) {
         for Collision {

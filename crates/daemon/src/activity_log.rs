@@ -35,7 +35,7 @@ const SECONDS_A_DAY: u64 = 24 * 60 * 60;
 const BYTES_A_MEGABYTE: u64 = 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
-pub enum ChronicleError {
+pub enum ActivityLogError {
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
@@ -61,7 +61,7 @@ pub async fn open_activity(
     data_dir: &Path,
     config: &Config,
     redactor: &SharedRedactor,
-) -> Result<OpenLog, ChronicleError> {
+) -> Result<OpenLog, ActivityLogError> {
     let settings = settings(config, redactor)?;
     let options = SqliteOptions {
         directory: data_dir.join(DIRECTORY),
@@ -134,7 +134,7 @@ pub struct ReadOnlyLog {
 
 /// Opens the log for reading beside whatever process writes it. Where there is none, it is empty,
 /// and none is created.
-pub fn read_activity(data_dir: &Path, config: &Config) -> Result<ReadOnlyLog, ChronicleError> {
+pub fn read_activity(data_dir: &Path, config: &Config) -> Result<ReadOnlyLog, ActivityLogError> {
     let directory = data_dir.join(DIRECTORY);
     let (store, waiting) = match SqliteStore::open_read_only(&directory) {
         Ok(opened) => (opened.store, opened.waiting),

@@ -114,8 +114,8 @@ async fn what_cannot_be_called_is_refused_and_recorded_and_not_sent() {
         (&direct, r#"{"name":"down__look"}"#, "UNKNOWN_SERVER"),
         (&direct, r#"{"name":"look"}"#, "INVALID_TOOL_NAME"),
     ];
-    for (door, params, code) in table {
-        let answer = door.request("tools/call", params).await.result.unwrap();
+    for (endpoint, params, code) in table {
+        let answer = endpoint.request("tools/call", params).await.result.unwrap();
         assert_eq!(Refusal::of(&answer).code, code, "{params}");
     }
     // What is no call at all is an error of the protocol, and leaves the session as it was.
@@ -180,7 +180,7 @@ async fn use_everything(visitor: &Visitor, prefix: &str) {
 }
 
 #[tokio::test]
-async fn all_pairings_of_eras_pass_everything_through_both_doors() {
+async fn all_pairings_of_eras_pass_everything_through_both_endpoints() {
     let legacy = Fixture::http(0, Eras::Legacy).await.unwrap();
     let modern = Fixture::http(0, Eras::Modern).await.unwrap();
     let legacy_sse = Fixture::sse(0, Eras::Legacy).await.unwrap();
@@ -208,7 +208,7 @@ async fn all_pairings_of_eras_pass_everything_through_both_doors() {
 }
 
 #[tokio::test]
-async fn skills_of_several_upstreams_are_found_through_one_door() {
+async fn skills_of_several_upstreams_are_found_through_one_endpoint() {
     let home = home();
     // The first in the order of names knows nothing of skills.
     let plain = home.upstream("a", &Script::new([Tool::read_only("look")]));
@@ -363,7 +363,7 @@ async fn a_client_that_cannot_be_asked_is_not() {
 }
 
 #[tokio::test]
-async fn changes_are_told_to_the_clients_of_both_doors() {
+async fn changes_are_told_to_the_clients_of_both_endpoints() {
     let servers = json!({"fx": fixture_over_stdio("legacy")});
     let daemon = TestDaemon::with_servers(home(), servers).await;
     let mut visitors = Vec::new();
@@ -433,7 +433,7 @@ async fn the_names_of_several_servers_are_kept_apart_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_door_that_is_closed_or_leads_nowhere_says_so() {
+async fn an_endpoint_that_is_closed_or_leads_nowhere_says_so() {
     let home = home();
     let up = home.upstream("github", &Script::new([Tool::read_only("look")]));
     let servers = json!({"github": up.config()});
@@ -448,16 +448,16 @@ async fn a_door_that_is_closed_or_leads_nowhere_says_so() {
             .contains("did you mean /mcp/server/github"),
         "{answer}"
     );
-    let closed = json!({"doors": {"server": false, "direct": false}, "mcpServers": servers});
+    let closed = json!({"endpoints": {"server": false, "direct": false}, "mcpServers": servers});
     daemon.reconfigure(closed);
     for path in ["/mcp/server/github", "/mcp/direct"] {
-        wait_until("the door is closed", DEADLINE, async || {
+        wait_until("the endpoint is closed", DEADLINE, async || {
             let (status, answer) = post(&daemon, path).await;
-            status == 404 && answer["error"]["code"] == "DOOR_CLOSED"
+            status == 404 && answer["error"]["code"] == "ENDPOINT_CLOSED"
         })
         .await;
     }
-    // The door for agents is no part of it.
+    // The endpoint for agents is no part of it.
     daemon.session_with(&["github:look"]).await;
 }
 

@@ -10,14 +10,14 @@ use policy::{ServerName, ToolId, Trust};
 use upstream::Fleet;
 
 use super::Engine;
-use super::pin_keeper::{PinKeeper, PinStanding};
+use super::live_pins::{LivePins, PinStanding};
 use crate::pins::Pins;
 
 /// The catalog in use.
 #[derive(Debug)]
-pub(super) struct CatalogKeeper {
+pub(super) struct LiveCatalog {
     current: ArcSwap<Catalog>,
-    pins: PinKeeper,
+    pins: LivePins,
     /// One rebuild at a time.
     rebuilding: Mutex<()>,
 }
@@ -27,7 +27,7 @@ pub(super) struct CatalogKeeper {
 pub(super) struct Catalog {
     version: Version,
     pub snapshot: Arc<Snapshot>,
-    known: HashMap<ToolId, Known>,
+    known: HashMap<ToolId, ToolState>,
 }
 
 /// What a catalog was made from.
@@ -41,7 +41,7 @@ struct Version {
 
 /// What is known of a tool besides its definition.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(super) struct ToolState {
     /// Held so that its address says whether a definition is the one that is meant.
     definition: Arc<ToolDefinition>,
     pub fingerprint: Fingerprint,
@@ -77,18 +77,18 @@ pub(super) fn facts(tool: &ToolDefinition) -> ToolFacts<'_> {
     }
 }
 
-// === impl CatalogKeeper ===
+// === impl LiveCatalog ===
 
-impl CatalogKeeper {
+impl LiveCatalog {
     pub(super) fn new(pins: Pins) -> Self {
         Self {
             current: ArcSwap::default(),
-            pins: PinKeeper::new(pins),
+            pins: LivePins::new(pins),
             rebuilding: Mutex::new(()),
         }
     }
 
-    pub(super) fn pins(&self) -> &PinKeeper {
+    pub(super) fn pins(&self) -> &LivePins {
         &self.pins
     }
 
@@ -121,11 +121,11 @@ impl CatalogKeeper {
     }
 
     /// What is known of a tool as it was announced, be it a moment ago.
-    pub(super) fn known(&self, fleet: &Fleet, tool: &ToolDefinition) -> Known {
+    pub(super) fn known(&self, fleet: &Fleet, tool: &ToolDefinition) -> ToolState {
         match self.current(fleet).known.get(&tool.id) {
             Some(known) if std::ptr::eq(Arc::as_ptr(&known.definition), tool) => known.clone(),
             _ => {
-                let mut known = Known::new(&Arc::new(tool.clone()));
+                let mut known = ToolState::new(&Arc::new(tool.clone()));
                 known.standing = self.pins.standing(&known.announced());
                 known
             }
@@ -137,7 +137,7 @@ impl CatalogKeeper {
         snapshot: &Snapshot,
         before: &Catalog,
         fleet: &Fleet,
-    ) -> HashMap<ToolId, Known> {
+    ) -> HashMap<ToolId, ToolState> {
         let trust: HashMap<ServerName, Trust> = fleet
             .all()
             .iter()
@@ -153,7 +153,7 @@ impl CatalogKeeper {
                     }
                     known.clone()
                 }
-                _ => Known::new(entry.tool),
+                _ => ToolState::new(entry.tool),
             };
             let trust = trust.get(id.server()).copied().unwrap_or_default();
             known.standing = self.pins.observe(&known.announced(), trust);
@@ -170,9 +170,9 @@ impl CatalogKeeper {
     }
 }
 
-// === impl Known ===
+// === impl ToolState ===
 
-impl Known {
+impl ToolState {
     fn new(tool: &Arc<ToolDefinition>) -> Self {
         Self {
             definition: Arc::clone(tool),

@@ -13,7 +13,7 @@ use crate::pins::{PinFiles, Pins, PinsError};
 
 /// The pins in use.
 #[derive(Debug)]
-pub(super) struct PinKeeper {
+pub(super) struct LivePins {
     state: Mutex<State>,
     files: PinFiles,
     /// Counts what the operator does, which changes the standing of tools that did not change.
@@ -40,7 +40,7 @@ pub(super) struct PinStanding {
     pub pinned: Option<PinnedTiers>,
 }
 
-impl PinKeeper {
+impl LivePins {
     pub(super) fn new(pins: Pins) -> Self {
         Self {
             files: pins.files(),

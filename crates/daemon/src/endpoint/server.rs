@@ -13,14 +13,14 @@ use serde_json::json;
 use upstream::Upstream;
 
 use super::clients::Clients;
-use super::passage::{Answer, call_tool, forward, raw, to_error, until_interrupted};
+use super::relay::{Answer, call_tool, forward, raw, to_error, until_interrupted};
 use crate::engine::{CallRequest, Engine};
 
 /// How long a client waits for an upstream that is just being connected.
 const CONNECTING_PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
-pub(crate) struct ServerDoor {
+pub(crate) struct ServerEndpoint {
     engine: Arc<Engine>,
     server: ServerName,
     pub(super) clients: Clients,
@@ -44,9 +44,9 @@ struct SetLevel {
     level: String,
 }
 
-// === impl ServerDoor ===
+// === impl ServerEndpoint ===
 
-impl ServerDoor {
+impl ServerEndpoint {
     pub(super) fn new(engine: Arc<Engine>, server: ServerName) -> Self {
         Self {
             engine,
@@ -162,7 +162,7 @@ impl ServerDoor {
     }
 }
 
-impl Service for ServerDoor {
+impl Service for ServerEndpoint {
     async fn initialize(&self, _: &Connection) -> Result<InitializeResult, ErrorObject> {
         let upstream = until_interrupted(&self.engine, self.upstream()).await?;
         let status = upstream.status();

@@ -1,4 +1,4 @@
-//! What a door keeps for its clients beyond their requests: the log level of a session, and the
+//! What an endpoint keeps for its clients beyond their requests: the log level of a session, and the
 //! resources that it wants to hear of.
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +10,7 @@ use policy::ServerName;
 use serde::Deserialize;
 use upstream::OnBehalf;
 
-use super::line::{DoorLine, is_wanted};
+use super::client_channel::{ClientChannel, is_wanted};
 
 #[derive(Debug, Default)]
 pub(super) struct Clients(Mutex<HashMap<String, Kept>>);
@@ -35,7 +35,7 @@ impl Clients {
         let is_modern = connection.protocol.is_modern();
         let log_level = context.log_level.or_else(|| self.log_level(connection));
         let line = |outbound| {
-            Arc::new(DoorLine {
+            Arc::new(ClientChannel {
                 outbound,
                 declared: declared(connection),
                 log_level,
@@ -55,7 +55,7 @@ impl Clients {
 
     /// The client of a notification, which has no stream of its own.
     pub(super) fn of_connection(connection: &Connection) -> OnBehalf {
-        let line = Arc::new(DoorLine {
+        let line = Arc::new(ClientChannel {
             outbound: connection.outbound().clone(),
             declared: declared(connection),
             log_level: None,
@@ -113,18 +113,18 @@ impl Clients {
         kept.unwrap_or_default()
     }
 
-    /// Tells those clients of a door what an upstream said to nobody in particular, whom it
+    /// Tells those clients of an endpoint what an upstream said to nobody in particular, whom it
     /// concerns.
     pub(super) fn tell<S: Service>(
         &self,
-        door: &mcp::server::HttpServer<S>,
+        endpoint: &mcp::server::HttpServer<S>,
         server: &ServerName,
         notification: &Notification,
     ) {
         match notification.method.as_str() {
             "notifications/resources/updated" => {
                 let uri = updated_uri(notification);
-                for connection in door.connections() {
+                for connection in endpoint.connections() {
                     if connection.protocol.is_modern()
                         || self.wants(&connection, server, uri.as_deref())
                     {
@@ -133,14 +133,14 @@ impl Clients {
                 }
             }
             "notifications/message" => {
-                for connection in door.connections() {
+                for connection in endpoint.connections() {
                     let level = self.log_level(&connection);
                     if level.is_some() && is_wanted(notification, level) {
                         offer(&connection, notification);
                     }
                 }
             }
-            _ => door.broadcast(notification),
+            _ => endpoint.broadcast(notification),
         }
     }
 

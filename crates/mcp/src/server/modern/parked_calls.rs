@@ -28,7 +28,7 @@ pub struct Parking {
 }
 
 #[derive(Debug)]
-pub(super) struct Lot {
+pub(super) struct ParkedCalls {
     expiry: Duration,
     places: Arc<Semaphore>,
     by_state: Mutex<HashMap<String, Occupied>>,
@@ -36,8 +36,8 @@ pub(super) struct Lot {
 
 /// A place that is kept for one call.
 #[derive(Debug)]
-pub(super) struct Place {
-    lot: Arc<Lot>,
+pub(super) struct Reservation {
+    parked_calls: Arc<ParkedCalls>,
     state: String,
     permit: OwnedSemaphorePermit,
 }
@@ -54,14 +54,14 @@ struct Occupied {
 pub(super) struct Parked {
     pub(super) conversation: Arc<Conversation>,
     pub(super) connection: Arc<Connection>,
-    pub(super) subject: Subject,
+    pub(super) subject: RequestIdentity,
     pub(super) outcome: oneshot::Receiver<Outcome>,
     pub(super) unless_resumed: DropGuard,
 }
 
 /// What was asked for. Whoever comes back must ask for the same.
 #[derive(Debug, Clone)]
-pub(super) struct Subject {
+pub(super) struct RequestIdentity {
     method: String,
     params: Option<Box<RawValue>>,
 }
@@ -84,9 +84,9 @@ impl Default for Parking {
     }
 }
 
-// === impl Lot ===
+// === impl ParkedCalls ===
 
-impl Lot {
+impl ParkedCalls {
     pub(super) fn new(parking: Parking) -> Arc<Self> {
         Arc::new(Self {
             expiry: parking.expiry,
@@ -95,12 +95,12 @@ impl Lot {
         })
     }
 
-    pub(super) fn reserve(self: &Arc<Self>) -> Result<Place, NoPlace> {
+    pub(super) fn reserve(self: &Arc<Self>) -> Result<Reservation, NoPlace> {
         let permit = Arc::clone(&self.places).try_acquire_owned();
-        Ok(Place {
+        Ok(Reservation {
             permit: permit.map_err(|_| NoPlace::Full)?,
             state: unguessable()?,
-            lot: Arc::clone(self),
+            parked_calls: Arc::clone(self),
         })
     }
 
@@ -125,18 +125,26 @@ impl Lot {
     }
 }
 
-// === impl Place ===
+// === impl Reservation ===
 
-impl Place {
+impl Reservation {
     /// Keeps the call and names the state to ask for it with. The state says nothing and cannot
     /// be guessed; it is good for one use.
     pub(super) fn take(self, parked: Parked) -> String {
-        let Self { lot, state, permit } = self;
-        let (expiry, key, weak) = (lot.expiry, state.clone(), Arc::downgrade(&lot));
+        let Self {
+            parked_calls,
+            state,
+            permit,
+        } = self;
+        let (expiry, key, weak) = (
+            parked_calls.expiry,
+            state.clone(),
+            Arc::downgrade(&parked_calls),
+        );
         let expiry = tokio::spawn(async move {
             sleep(expiry).await;
-            if let Some(lot) = weak.upgrade() {
-                let expired = lock(&lot.by_state).remove(&key);
+            if let Some(parked_calls) = weak.upgrade() {
+                let expired = lock(&parked_calls.by_state).remove(&key);
                 drop(expired);
             }
         });
@@ -145,14 +153,14 @@ impl Place {
             _permit: permit,
             _expiry: AbortOnDropHandle::new(expiry),
         };
-        lock(&lot.by_state).insert(state.clone(), occupied);
+        lock(&parked_calls.by_state).insert(state.clone(), occupied);
         state
     }
 }
 
-// === impl Subject ===
+// === impl RequestIdentity ===
 
-impl Subject {
+impl RequestIdentity {
     pub(super) fn of(request: &Request) -> Self {
         Self {
             method: request.method.clone(),
@@ -163,11 +171,12 @@ impl Subject {
     /// The progress token and the like may differ; what is asked for may not.
     pub(super) fn is_of(&self, request: &Request) -> bool {
         self.method == request.method
-            && essence(self.params.as_deref()) == essence(request.params.as_deref())
+            && params_without_meta(self.params.as_deref())
+                == params_without_meta(request.params.as_deref())
     }
 }
 
-fn essence(params: Option<&RawValue>) -> Value {
+fn params_without_meta(params: Option<&RawValue>) -> Value {
     let mut params: Value = params
         .and_then(|raw| serde_json::from_str(raw.get()).ok())
         .unwrap_or_default();
@@ -196,7 +205,7 @@ mod tests {
             "tools/call",
             r#"{"name":"t","arguments":{"a":1,"b":2},"_meta":{"x":1}}"#,
         );
-        let subject = Subject::of(&first);
+        let subject = RequestIdentity::of(&first);
         let again = |params: &str| subject.is_of(&request("tools/call", params));
         assert!(again(r#"{"arguments":{"b":2,"a":1},"name":"t"}"#));
         assert!(!again(r#"{"arguments":{"b":2,"a":2},"name":"t"}"#));

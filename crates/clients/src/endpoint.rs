@@ -5,7 +5,7 @@ pub const KEY_VARIABLE: &str = "MCPPROXY_API_KEY";
 
 /// What is written into a client's entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Door {
+pub enum Endpoint {
     /// The running daemon.
     Http {
         url: String,

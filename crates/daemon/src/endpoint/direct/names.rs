@@ -41,7 +41,7 @@ fn longest<'n, 's>(
     matching.min_by_key(|(_, rest)| rest.len())
 }
 
-/// A definition under its name on this door; everything else in it stays as it was written.
+/// A definition under its name on this endpoint; everything else in it stays as it was written.
 pub(super) fn renamed(server: &ServerName, definition: &RawValue) -> Option<Box<RawValue>> {
     let Named { name } = serde_json::from_str(definition.get()).ok()?;
     with_name(definition, &prefixed(server, &name))

@@ -1,7 +1,7 @@
-// The official TypeScript SDK at a door: lists, calls, prompts, reads and completes, and prints
+// The official TypeScript SDK at an endpoint: lists, calls, prompts, reads and completes, and prints
 // what came back as one JSON object.
 //
-// usage: node typescript_door.mjs MODULE URL PREFIX MODE
+// usage: node typescript_endpoint.mjs MODULE URL PREFIX MODE
 
 const [module, url, prefix, mode] = process.argv.slice(2);
 const { Client, StreamableHTTPClientTransport } = await import(module);

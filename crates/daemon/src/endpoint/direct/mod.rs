@@ -22,7 +22,7 @@ use self::lists::{Listing, Wanted, gather};
 use self::names::{renamed, resolve, with_name};
 use self::owners::Owners;
 use super::clients::Clients;
-use super::passage::{Answer, call_tool, forward, raw, to_error, until_interrupted};
+use super::relay::{Answer, call_tool, forward, raw, to_error, until_interrupted};
 use super::server::{
     Named, Resource, connected, empty_object, let_go, log_level, parameter_headers, parse,
 };
@@ -35,7 +35,7 @@ with the name of their server and two underscores.";
 const CONNECTING_PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub(crate) struct DirectDoor {
+pub(crate) struct DirectEndpoint {
     engine: Arc<Engine>,
     owners: Owners,
     pub(super) clients: Clients,
@@ -59,9 +59,9 @@ struct Reference {
     uri: Option<String>,
 }
 
-// === impl DirectDoor ===
+// === impl DirectEndpoint ===
 
-impl DirectDoor {
+impl DirectEndpoint {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
         Self {
             engine,
@@ -377,7 +377,7 @@ impl DirectDoor {
     }
 }
 
-impl Service for DirectDoor {
+impl Service for DirectEndpoint {
     async fn initialize(&self, _: &Connection) -> Result<InitializeResult, ErrorObject> {
         self.ready().await;
         Ok(InitializeResult {

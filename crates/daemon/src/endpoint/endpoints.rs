@@ -1,4 +1,4 @@
-//! All doors of a daemon: which of them a request is for, and which of their clients an upstream's
+//! All endpoints of a daemon: which of them a request is for, and which of their clients an upstream's
 //! announcement is for.
 
 use std::collections::HashMap;
@@ -11,59 +11,59 @@ use mcp::Notification;
 use mcp::server::{HttpOptions, HttpServer, UnreadBudget};
 use policy::ServerName;
 use tokio_util::sync::CancellationToken;
-use upstream::Audience;
+use upstream::FleetListener;
 
-use super::direct::DirectDoor;
-use super::server::ServerDoor;
-use super::service::AgentDoor;
+use super::agent::AgentEndpoint;
+use super::direct::DirectEndpoint;
+use super::server::ServerEndpoint;
 use crate::engine::Engine;
 use crate::http::Principal;
 use crate::rest::ApiError;
 
 #[derive(Debug)]
-pub(crate) struct Doors {
+pub(crate) struct Endpoints {
     engine: Arc<Engine>,
     /// The same for all endpoints, which share one budget for what clients do not read.
     options: HttpOptions,
-    pub agent: HttpServer<AgentDoor>,
-    direct: Door<DirectDoor>,
+    pub agent: HttpServer<AgentEndpoint>,
+    direct: Endpoint<DirectEndpoint>,
     /// Made when somebody first comes to one.
-    servers: Mutex<HashMap<ServerName, Door<ServerDoor>>>,
+    servers: Mutex<HashMap<ServerName, Endpoint<ServerEndpoint>>>,
 }
 
-/// A door and what stands behind it.
+/// An endpoint and what stands behind it.
 #[derive(Debug)]
-struct Door<S: mcp::server::Service> {
+struct Endpoint<S: mcp::server::Service> {
     service: Arc<S>,
     http: HttpServer<S>,
 }
 
-/// What the fleet knows of the doors: they go when the daemon does.
+/// What the fleet knows of the endpoints: they go when the daemon does.
 #[derive(Debug)]
-struct Ears(Weak<Doors>);
+struct EndpointNotifier(Weak<Endpoints>);
 
-// === impl Doors ===
+// === impl Endpoints ===
 
-impl Doors {
-    /// The doors of an engine, which begin no request any more once `draining` has fired.
+impl Endpoints {
+    /// The endpoints of an engine, which begin no request any more once `draining` has fired.
     pub(crate) fn new(engine: Arc<Engine>, draining: CancellationToken) -> Arc<Self> {
-        let agent = Arc::new(AgentDoor::new(Arc::clone(&engine)));
+        let agent = Arc::new(AgentEndpoint::new(Arc::clone(&engine)));
         let options = options(&engine, draining);
-        let doors = Arc::new(Self {
+        let endpoints = Arc::new(Self {
             agent: HttpServer::new(agent, options.clone()),
-            direct: Door::new(DirectDoor::new(Arc::clone(&engine)), &options),
+            direct: Endpoint::new(DirectEndpoint::new(Arc::clone(&engine)), &options),
             options,
             servers: Mutex::default(),
             engine,
         });
-        let ears = Ears(Arc::downgrade(&doors));
-        doors.engine.fleet().announce_to(Arc::new(ears));
-        doors
+        let notifier = EndpointNotifier(Arc::downgrade(&endpoints));
+        endpoints.engine.fleet().announce_to(Arc::new(notifier));
+        endpoints
     }
 
     /// `/mcp/direct`.
     pub(crate) async fn direct(&self, request: Request) -> Response {
-        if !self.engine.config().doors.direct {
+        if !self.engine.config().endpoints.direct {
             self.direct.http.end_all_sessions();
             return switched_off("direct").into_response();
         }
@@ -72,8 +72,8 @@ impl Doors {
 
     /// `/mcp/server/{name}`.
     pub(crate) async fn server(&self, name: &str, request: Request) -> Response {
-        match self.server_door(name) {
-            Ok(door) => door.handle(request).await,
+        match self.server_endpoint(name) {
+            Ok(endpoint) => endpoint.handle(request).await,
             Err(refusal) => refusal.into_response(),
         }
     }
@@ -85,8 +85,8 @@ impl Doors {
         self.end_servers(|_| true);
     }
 
-    fn server_door(&self, name: &str) -> Result<HttpServer<ServerDoor>, ApiError> {
-        if !self.engine.config().doors.server {
+    fn server_endpoint(&self, name: &str) -> Result<HttpServer<ServerEndpoint>, ApiError> {
+        if !self.engine.config().endpoints.server {
             self.end_servers(|_| true);
             return Err(switched_off("server"));
         }
@@ -98,11 +98,11 @@ impl Doors {
             return Err(self.unknown_server(name));
         };
         let mut servers = self.servers();
-        let door = servers.entry(server).or_insert_with_key(|server| {
-            let service = ServerDoor::new(Arc::clone(&self.engine), server.clone());
-            Door::new(service, &self.options)
+        let endpoint = servers.entry(server).or_insert_with_key(|server| {
+            let service = ServerEndpoint::new(Arc::clone(&self.engine), server.clone());
+            Endpoint::new(service, &self.options)
         });
-        Ok(door.http.clone())
+        Ok(endpoint.http.clone())
     }
 
     fn unknown_server(&self, name: &str) -> ApiError {
@@ -123,17 +123,17 @@ impl Doors {
                 .filter_map(|name| servers.remove(name))
                 .collect()
         };
-        for door in ended {
-            door.http.end_all_sessions();
+        for endpoint in ended {
+            endpoint.http.end_all_sessions();
         }
     }
 
-    fn servers(&self) -> MutexGuard<'_, HashMap<ServerName, Door<ServerDoor>>> {
+    fn servers(&self) -> MutexGuard<'_, HashMap<ServerName, Endpoint<ServerEndpoint>>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<S: mcp::server::Service> Door<S> {
+impl<S: mcp::server::Service> Endpoint<S> {
     fn new(service: S, options: &HttpOptions) -> Self {
         let service = Arc::new(service);
         Self {
@@ -143,20 +143,20 @@ impl<S: mcp::server::Service> Door<S> {
     }
 }
 
-impl Audience for Ears {
+impl FleetListener for EndpointNotifier {
     fn hear(&self, server: &ServerName, notification: &Notification) {
-        let Some(doors) = self.0.upgrade() else {
+        let Some(endpoints) = self.0.upgrade() else {
             return;
         };
-        let direct = &doors.direct;
+        let direct = &endpoints.direct;
         direct
             .service
             .clients
             .tell(&direct.http, server, notification);
-        let own = doors
+        let own = endpoints
             .servers()
             .get(server)
-            .map(|door| (Arc::clone(&door.service), door.http.clone()));
+            .map(|endpoint| (Arc::clone(&endpoint.service), endpoint.http.clone()));
         if let Some((service, http)) = own {
             service.clients.tell(&http, server, notification);
         }
@@ -179,8 +179,9 @@ fn options(engine: &Engine, draining: CancellationToken) -> HttpOptions {
     }
 }
 
-fn switched_off(door: &str) -> ApiError {
-    let message = format!("this door is switched off: doors.{door} is false in the config");
-    ApiError::new(StatusCode::NOT_FOUND, "DOOR_CLOSED", message)
+fn switched_off(endpoint: &str) -> ApiError {
+    let message =
+        format!("this endpoint is switched off: endpoints.{endpoint} is false in the config");
+    ApiError::new(StatusCode::NOT_FOUND, "ENDPOINT_CLOSED", message)
         .hint("use /mcp, or ask the operator to open it")
 }

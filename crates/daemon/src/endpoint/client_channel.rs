@@ -8,7 +8,7 @@ use upstream::{AskError, ClientLine};
 
 /// Reaches one client.
 #[derive(Debug)]
-pub(super) struct DoorLine {
+pub(super) struct ClientChannel {
     pub outbound: Outbound,
     /// What a legacy client declared. What a modern one did is checked by the transport, request
     /// by request.
@@ -17,7 +17,7 @@ pub(super) struct DoorLine {
     pub log_level: Option<LogLevel>,
 }
 
-impl ClientLine for DoorLine {
+impl ClientLine for ClientChannel {
     fn ask(&self, request: Request) -> BoxFuture<'_, Result<Box<RawValue>, AskError>> {
         Box::pin(async move {
             let Request { id, method, params } = request;

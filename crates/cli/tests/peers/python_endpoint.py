@@ -1,7 +1,7 @@
-"""The official Python SDK at a door: lists, calls, prompts, reads and completes, and prints what
+"""The official Python SDK at an endpoint: lists, calls, prompts, reads and completes, and prints what
 came back as one JSON object.
 
-usage: python_door.py URL PREFIX MODE
+usage: python_endpoint.py URL PREFIX MODE
 """
 
 import asyncio

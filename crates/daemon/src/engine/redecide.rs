@@ -18,7 +18,7 @@ pub(super) enum Verdict {
 
 /// What was decided then, and what is decided now.
 #[derive(Debug)]
-pub(super) struct Replayed {
+pub(super) struct Redecided {
     pub tool: ToolId,
     pub recorded: Verdict,
     pub decision: Decision,
@@ -26,7 +26,7 @@ pub(super) struct Replayed {
 
 /// Decides a recorded call again; none if it was never decided, because it named nothing that
 /// could be called.
-pub(super) fn replay(record: &Record, config: &Config) -> Option<Replayed> {
+pub(super) fn redecide(record: &Record, config: &Config) -> Option<Redecided> {
     let facts = record.metadata.facts?;
     let name = format!(
         "{}:{}",
@@ -50,7 +50,7 @@ pub(super) fn replay(record: &Record, config: &Config) -> Option<Replayed> {
     let variant = if facts.lane_chosen {
         record.metadata.tool_variant?
     } else {
-        // A door without lanes has no place to declare an intent either.
+        // An endpoint without lanes has no place to declare an intent either.
         rules.mode = IntentMode::Inferred;
         EffectiveTier::resolve(&tier_facts, rules.unannotated).call_with(rules.unannotated)
     };
@@ -67,7 +67,7 @@ pub(super) fn replay(record: &Record, config: &Config) -> Option<Replayed> {
         hold: facts.hold.filter(|hold| holds(*hold, &tool, config)),
     };
     let decision = decide(&call, &rules);
-    Some(Replayed {
+    Some(Redecided {
         tool,
         recorded,
         decision,
@@ -376,7 +376,7 @@ mod tests {
             let records = records.unwrap();
             for record in &records {
                 let (config, decision) = expected.remove(&record.id).unwrap();
-                let replayed = replay(record, &configs[config]).unwrap();
+                let replayed = redecide(record, &configs[config]).unwrap();
                 let again = &replayed.decision;
                 assert_eq!(replayed.recorded, Verdict::from(&decision), "{record:?}");
                 assert_eq!(Verdict::from(again), Verdict::from(&decision), "{record:?}");

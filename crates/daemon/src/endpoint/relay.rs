@@ -1,4 +1,4 @@
-//! What all doors do with a request: tell who asks, pass progress on, end with the client, and put
+//! What all endpoints do with a request: tell who asks, pass progress on, end with the client, and put
 //! what went wrong into words.
 
 use std::time::Duration;

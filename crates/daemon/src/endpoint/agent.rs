@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::cut::Cut;
 use super::definitions::{DESCRIBE_TOOL, READ_CACHE, RETRIEVE_TOOLS, tools_list};
-use super::passage::{Answer, caller, progress_token, raw, refused, with_progress};
+use super::relay::{Answer, caller, progress_token, raw, refused, with_progress};
 use super::response_cache::ResponseCache;
 use crate::engine::{CallRequest, Engine, SearchRequest};
 use crate::http::Principal;
@@ -26,9 +26,9 @@ const CALL_TOOL_IS_GONE: &str = "Tool 'call_tool' not found. Use call_tool_read,
 call_tool_destructive with matching intent.operation_type. See retrieve_tools for annotations and \
 recommendations.";
 
-/// The door for agents: search and three lanes.
+/// The endpoint for agents: search and three lanes.
 #[derive(Debug)]
-pub struct AgentDoor {
+pub struct AgentEndpoint {
     engine: Arc<Engine>,
     cache: ResponseCache,
 }
@@ -57,9 +57,9 @@ struct ReadCacheArguments {
     limit: Option<usize>,
 }
 
-// === impl AgentDoor ===
+// === impl AgentEndpoint ===
 
-impl AgentDoor {
+impl AgentEndpoint {
     pub fn new(engine: Arc<Engine>) -> Self {
         Self {
             engine,
@@ -194,7 +194,7 @@ impl AgentDoor {
     }
 }
 
-impl Service for AgentDoor {
+impl Service for AgentEndpoint {
     async fn initialize(&self, _connection: &Connection) -> Result<InitializeResult, ErrorObject> {
         Ok(InitializeResult {
             capabilities: raw(&json!({"tools": {}}))?,
