@@ -20,7 +20,6 @@ use crate::warning::Warning;
 pub struct ConfigWatcher {
     config: watch::Receiver<Arc<Config>>,
     report: watch::Receiver<ReloadReport>,
-    wake: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
@@ -42,12 +41,10 @@ impl ConfigWatcher {
             warnings: loaded.warnings.into(),
         });
         let wake = Arc::new(Notify::new());
-        let follower =
-            follow::Follower::new(settings, Arc::clone(&wake), config_sender, report_sender);
+        let follower = follow::Follower::new(settings, wake, config_sender, report_sender);
         Self {
             config,
             report,
-            wake,
             task: tokio::spawn(follower.run()),
         }
     }
@@ -60,11 +57,6 @@ impl ConfigWatcher {
     /// How the last reload went.
     pub fn report(&self) -> watch::Receiver<ReloadReport> {
         self.report.clone()
-    }
-
-    /// Looks at the file soon, whether or not its directory reported a change.
-    pub fn reload(&self) {
-        self.wake.notify_one();
     }
 }
 

@@ -254,11 +254,9 @@ fn secrets_are_saved_as_written() {
     );
     let text = File::with("{}").edited(|document| {
         document.set_server(&server);
-        document.set_api_key(&"key".into());
         assert!(!format!("{document:?}").contains("Bearer"));
     });
     assert!(text.contains(r#""TOKEN": "Bearer ${env:C}""#), "{text}");
-    assert!(text.contains(r#""api_key": "key""#), "{text}");
 }
 
 #[test]

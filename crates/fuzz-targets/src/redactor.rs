@@ -27,8 +27,10 @@ pub(crate) fn check(input: &[u8]) {
     );
     if is_json(text) {
         assert!(is_json(&quick), "JSON is no longer JSON");
-        let value: serde_json::Value = serde_json::from_str(&quick).expect("JSON");
-        nothing_left(&value);
+        // Half a surrogate pair is JSON, but no text that a value could hold.
+        if let Ok(value) = serde_json::from_str(&quick) {
+            nothing_left(&value);
+        }
     }
     let cut = redactor.json_up_to(text, LIMIT);
     assert!(cut.text.len() <= LIMIT, "longer than the limit");

@@ -34,7 +34,8 @@ fn round_trip(data: &[u8]) {
             expected.push(*byte);
         }
     }
-    let mut parser = EventParser::new(4 * data.len() + 64);
+    // Each line gets `data: ` before it.
+    let mut parser = EventParser::new(8 * data.len() + 64);
     parser.push(&encode_event(Some("7-1"), None, data));
     let event = parser.next_event().expect("an event").expect("a small one");
     assert_eq!(event.id.as_deref(), Some("7-1"));

@@ -34,6 +34,14 @@ pub(crate) struct JsonDocument {
 impl JsonDocument {
     pub(super) fn parse(text: &str) -> Result<Self, ParseFault> {
         let unmarked = text.strip_prefix(BYTE_ORDER_MARK);
+        // The editor of the syntax drops these when something is put beside them.
+        if let Some(line) = stray_carriage_return(text) {
+            return Err(ParseFault {
+                line,
+                column: 1,
+                message: "a carriage return without a line feed".to_owned(),
+            });
+        }
         let parsed = CstRootNode::parse(unmarked.unwrap_or(text), &OPTIONS);
         let root = parsed.map_err(|error| ParseFault {
             line: error.line_display(),
@@ -214,4 +222,11 @@ fn input(value: &Value) -> CstInputValue {
                 .collect(),
         ),
     }
+}
+
+/// The line, counted from one, with a carriage return that ends no line.
+fn stray_carriage_return(text: &str) -> Option<usize> {
+    let text = text.replace("\r\n", "\n");
+    let (before, _) = text.split_once('\r')?;
+    Some(before.matches('\n').count() + 1)
 }

@@ -11,7 +11,6 @@ use super::text;
 use super::{SaveError, write};
 use crate::error::LoadError;
 use crate::load;
-use crate::secret::Secret;
 use crate::server::ServerConfig;
 
 const SERVERS: &str = "mcpServers";
@@ -120,11 +119,6 @@ impl Document {
             Some(Value::Object(overrides)) => overrides.shift_remove(pattern).is_some(),
             _ => false,
         }
-    }
-
-    /// Sets the key of the REST API.
-    pub fn set_api_key(&mut self, key: &Secret) {
-        self.root.insert("api_key".into(), key.expose().into());
     }
 
     /// Puts a member into the object under `key`, which is made if it is missing or `null`.

@@ -150,10 +150,6 @@ impl Handshake {
         self.offers.logging.is_some()
     }
 
-    pub fn offers_completions(&self) -> bool {
-        self.offers.completions.is_some()
-    }
-
     pub fn announces_tool_changes(&self) -> bool {
         self.offers.tools.as_ref().is_some_and(|it| it.list_changed)
     }
@@ -170,13 +166,6 @@ impl Handshake {
             .resources
             .as_ref()
             .is_some_and(|it| it.list_changed)
-    }
-
-    pub fn takes_resource_subscriptions(&self) -> bool {
-        self.offers
-            .resources
-            .as_ref()
-            .is_some_and(|it| it.subscribe)
     }
 }
 
@@ -209,10 +198,9 @@ mod tests {
         assert_eq!(handshake.server.name, "n");
         assert_eq!(handshake.instructions.as_deref(), Some("read me"));
         assert!(handshake.offers_tools() && handshake.announces_tool_changes());
-        assert!(handshake.takes_resource_subscriptions());
         assert!(!handshake.announces_resource_changes());
         assert!(handshake.offers_logging());
-        assert!(!handshake.offers_prompts() && !handshake.offers_completions());
+        assert!(!handshake.offers_prompts());
     }
 
     #[test]

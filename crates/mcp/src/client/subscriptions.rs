@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pending::own_id;
 use crate::lock::lock;
-use crate::modern::meta;
+use crate::modern::{SubscriptionFilter, meta};
 use crate::{Members, Notification, RequestId};
 
 #[derive(Debug, Default)]
@@ -19,18 +19,8 @@ pub(super) struct Subscriptions(Mutex<HashMap<u64, Open>>);
 
 #[derive(Debug)]
 struct Open {
-    acknowledged: Option<oneshot::Sender<AcceptedFilter>>,
+    acknowledged: Option<oneshot::Sender<SubscriptionFilter>>,
     ended: CancellationToken,
-}
-
-/// What a server agreed to tell.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct AcceptedFilter {
-    pub(super) tools_list_changed: bool,
-    pub(super) prompts_list_changed: bool,
-    pub(super) resources_list_changed: bool,
-    pub(super) resource_subscriptions: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -38,13 +28,16 @@ struct Acknowledgement<'a> {
     #[serde(borrow, rename = "_meta")]
     meta: Option<&'a RawValue>,
     #[serde(default)]
-    notifications: AcceptedFilter,
+    notifications: SubscriptionFilter,
 }
 
 impl Subscriptions {
     /// Expects the stream that the request `id` is about to open. Hands out what will become of
     /// it: the acknowledgement, and that the server ended it.
-    pub(super) fn expect(&self, id: u64) -> (oneshot::Receiver<AcceptedFilter>, CancellationToken) {
+    pub(super) fn expect(
+        &self,
+        id: u64,
+    ) -> (oneshot::Receiver<SubscriptionFilter>, CancellationToken) {
         let (sender, acknowledged) = oneshot::channel();
         let ended = CancellationToken::new();
         let open = Open {

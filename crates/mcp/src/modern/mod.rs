@@ -3,6 +3,7 @@
 
 mod header_value;
 mod parameters;
+mod subscription_filter;
 
 use http::{HeaderMap, HeaderValue};
 use serde::Deserialize;
@@ -13,6 +14,7 @@ use crate::{ProtocolVersion, Request};
 
 pub use header_value::{BadEncoding, decode_header_value, encode_header_value};
 pub use parameters::{InvalidAnnotation, ParameterHeaders, ParameterMismatch};
+pub(crate) use subscription_filter::SubscriptionFilter;
 
 /// The members that the protocol itself puts into `_meta`.
 pub mod meta {

@@ -20,9 +20,8 @@ use super::envelope::Additions;
 use crate::client::events::Origin;
 use crate::client::in_flight::Deadline;
 use crate::client::pending::Answer;
-use crate::client::subscriptions::AcceptedFilter;
 use crate::client::{Handshake, RequestError};
-use crate::modern::methods;
+use crate::modern::{SubscriptionFilter, methods};
 use crate::{ErrorObject, Notification, codes};
 
 /// How long a server may take to acknowledge. One that says nothing is taken to have agreed.
@@ -45,22 +44,9 @@ pub(super) struct Listening {
 
 #[derive(Debug, Clone, Default)]
 struct Wanted {
-    filter: Filter,
+    filter: SubscriptionFilter,
     /// Grows with every change.
     generation: u64,
-}
-
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Filter {
-    #[serde(skip_serializing_if = "is_false")]
-    tools_list_changed: bool,
-    #[serde(skip_serializing_if = "is_false")]
-    prompts_list_changed: bool,
-    #[serde(skip_serializing_if = "is_false")]
-    resources_list_changed: bool,
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    resource_subscriptions: BTreeSet<String>,
 }
 
 /// How the newest attempt ended, and which generation it was for.
@@ -72,7 +58,7 @@ struct ListenStatus {
 
 #[derive(Debug, Clone)]
 enum Outcome {
-    AcceptedFilter(AcceptedFilter),
+    Accepted(SubscriptionFilter),
     Refused(ErrorObject),
     /// Not now; it is tried again.
     Failed,
@@ -87,7 +73,7 @@ struct Listener {
 /// An open stream. Dropping it closes it.
 struct Stream {
     task: AbortOnDropHandle<Answer>,
-    honoured: AcceptedFilter,
+    accepted: SubscriptionFilter,
     since: Instant,
 }
 
@@ -102,7 +88,7 @@ struct Entry {
 impl Listening {
     /// Listens in the background for as long as there is a client.
     pub(super) fn start(channel: Arc<Channel>, handshake: &Handshake) -> Self {
-        let filter = Filter {
+        let filter = SubscriptionFilter {
             tools_list_changed: handshake.announces_tool_changes(),
             prompts_list_changed: handshake.announces_prompt_changes(),
             resources_list_changed: handshake.announces_resource_changes(),
@@ -139,12 +125,12 @@ impl Listening {
             Err(_) => Outcome::Refused(ErrorObject::method_not_found(methods::LISTEN)),
         };
         let refusal = match outcome {
-            Outcome::AcceptedFilter(honoured) if honoured.resource_subscriptions.contains(&uri) => {
+            Outcome::Accepted(accepted) if accepted.resource_subscriptions.contains(&uri) => {
                 return Ok(());
             }
             // It stays wanted, and is asked for again with everything else.
             Outcome::Failed => return Ok(()),
-            Outcome::AcceptedFilter(_) => {
+            Outcome::Accepted(_) => {
                 ErrorObject::invalid_params(format!("The server does not tell of changes of {uri}"))
             }
             Outcome::Refused(error) => error,
@@ -182,12 +168,12 @@ impl Listener {
             let outcome = match self.attempt(&wanted.filter).await {
                 Ok(opened) => {
                     stream = opened;
-                    let honoured = stream.as_ref().map(|it| it.honoured.clone());
-                    let honoured = honoured.unwrap_or_default();
+                    let accepted = stream.as_ref().map(|it| it.accepted.clone());
+                    let accepted = accepted.unwrap_or_default();
                     if std::mem::take(&mut interrupted) {
-                        self.announce(&honoured);
+                        self.announce(&accepted);
                     }
-                    Outcome::AcceptedFilter(honoured)
+                    Outcome::Accepted(accepted)
                 }
                 Err(RequestError::Closed(_) | RequestError::NotSent(_)) => return,
                 Err(RequestError::Rpc(error)) if error.code == codes::METHOD_NOT_FOUND => {
@@ -202,7 +188,7 @@ impl Listener {
             };
             // A refusal is not repeated while there is an older stream to fall back on.
             let satisfied = match outcome {
-                Outcome::AcceptedFilter(_) => true,
+                Outcome::Accepted(_) => true,
                 Outcome::Refused(_) => stream.is_some(),
                 Outcome::Failed => false,
             };
@@ -235,17 +221,17 @@ impl Listener {
     }
 
     /// Opens a stream, if anything is wanted of it.
-    async fn attempt(&self, filter: &Filter) -> Result<Option<Stream>, RequestError> {
+    async fn attempt(&self, filter: &SubscriptionFilter) -> Result<Option<Stream>, RequestError> {
         if filter.is_empty() {
             return Ok(None);
         }
         self.open(filter).await.map(Some)
     }
 
-    async fn open(&self, filter: &Filter) -> Result<Stream, RequestError> {
+    async fn open(&self, filter: &SubscriptionFilter) -> Result<Stream, RequestError> {
         #[derive(Serialize)]
         struct Params<'a> {
-            notifications: &'a Filter,
+            notifications: &'a SubscriptionFilter,
         }
 
         let params = to_raw_value(&Params {
@@ -278,36 +264,36 @@ impl Listener {
                 () = given_up => Err(RequestError::StreamEnded),
             }
         }));
-        let honoured = tokio::select! {
+        let accepted = tokio::select! {
             biased;
-            Ok(honoured) = acknowledged => honoured,
+            Ok(accepted) = acknowledged => accepted,
             answer = &mut task => return Err(match answer {
                 Ok(Err(error)) => error,
                 // It ended at once, or the runtime is shutting down.
                 Ok(Ok(_)) | Err(_) => RequestError::StreamEnded,
             }),
-            () = tokio::time::sleep(ACKNOWLEDGEMENT) => filter.honoured(),
+            () = tokio::time::sleep(ACKNOWLEDGEMENT) => filter.clone(),
         };
         Ok(Stream {
             task,
-            honoured,
+            accepted,
             since: Instant::now(),
         })
     }
 
     /// Tells of every change that may have been missed while no stream was open.
-    fn announce(&self, honoured: &AcceptedFilter) {
+    fn announce(&self, accepted: &SubscriptionFilter) {
         let lists = [
-            (honoured.tools_list_changed, "tools"),
-            (honoured.prompts_list_changed, "prompts"),
-            (honoured.resources_list_changed, "resources"),
+            (accepted.tools_list_changed, "tools"),
+            (accepted.prompts_list_changed, "prompts"),
+            (accepted.resources_list_changed, "resources"),
         ];
         let incoming = &self.channel.incoming;
-        for (_, list) in lists.into_iter().filter(|(honoured, _)| *honoured) {
+        for (_, list) in lists.into_iter().filter(|(accepted, _)| *accepted) {
             let method = format!("notifications/{list}/list_changed");
             incoming.notification(Notification::new(method, None), Origin::Connection);
         }
-        for uri in &honoured.resource_subscriptions {
+        for uri in &accepted.resource_subscriptions {
             let params = to_raw_value(&serde_json::json!({ "uri": uri })).ok();
             let updated = Notification::new("notifications/resources/updated", params);
             incoming.notification(updated, Origin::Connection);
@@ -332,37 +318,8 @@ impl Drop for Entry {
     }
 }
 
-// === impl Filter ===
-
-impl Filter {
-    fn is_empty(&self) -> bool {
-        !self.tools_list_changed
-            && !self.prompts_list_changed
-            && !self.resources_list_changed
-            && self.resource_subscriptions.is_empty()
-    }
-
-    /// Everything that was asked for.
-    fn honoured(&self) -> AcceptedFilter {
-        AcceptedFilter {
-            tools_list_changed: self.tools_list_changed,
-            prompts_list_changed: self.prompts_list_changed,
-            resources_list_changed: self.resources_list_changed,
-            resource_subscriptions: self.resource_subscriptions.iter().cloned().collect(),
-        }
-    }
-}
-
 impl Default for Outcome {
     fn default() -> Self {
-        Self::AcceptedFilter(AcceptedFilter::default())
+        Self::Accepted(SubscriptionFilter::default())
     }
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes fields by reference"
-)]
-fn is_false(flag: &bool) -> bool {
-    !flag
 }

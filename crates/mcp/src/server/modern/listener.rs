@@ -2,12 +2,11 @@
 
 use std::sync::Mutex;
 
-use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio_util::sync::CancellationToken;
 
 use crate::members::Members;
-use crate::modern::{meta, methods, result_type};
+use crate::modern::{SubscriptionFilter, meta, methods, result_type};
 use crate::server::lock::lock;
 use crate::server::outbound::{Gone, OfferError};
 use crate::server::route::Route;
@@ -15,36 +14,6 @@ use crate::{ErrorObject, Notification, RequestId, Response};
 
 /// Notifications that may come before the stream is open.
 const MAX_EARLY: usize = 64;
-
-/// The kinds of notifications that a client asks for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Filter {
-    #[serde(skip_serializing_if = "is_false")]
-    pub(super) tools_list_changed: bool,
-    #[serde(skip_serializing_if = "is_false")]
-    pub(super) prompts_list_changed: bool,
-    #[serde(skip_serializing_if = "is_false")]
-    pub(super) resources_list_changed: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) resource_subscriptions: Vec<String>,
-}
-
-/// What a server's capabilities say about what changes.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Offered {
-    tools: Changes,
-    prompts: Changes,
-    resources: Changes,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Changes {
-    list_changed: bool,
-    subscribe: bool,
-}
 
 #[derive(Debug)]
 pub(in crate::server) struct Listener {
@@ -60,56 +29,7 @@ pub(in crate::server) struct Listener {
 enum Stage {
     /// The first message must be the acknowledgement, so others wait for it.
     Opening(Vec<Notification>),
-    Open(Filter),
-}
-
-#[derive(Deserialize)]
-struct Updated {
-    uri: String,
-}
-
-// === impl Filter ===
-
-impl Filter {
-    /// What is left of the wishes where the server has these capabilities.
-    pub(super) fn within(self, capabilities: &RawValue) -> Self {
-        let offered: Offered = serde_json::from_str(capabilities.get()).unwrap_or_default();
-        let mut subscriptions = self.resource_subscriptions;
-        if !offered.resources.subscribe {
-            subscriptions.clear();
-        }
-        Self {
-            tools_list_changed: self.tools_list_changed && offered.tools.list_changed,
-            prompts_list_changed: self.prompts_list_changed && offered.prompts.list_changed,
-            resources_list_changed: self.resources_list_changed && offered.resources.list_changed,
-            resource_subscriptions: subscriptions,
-        }
-    }
-
-    fn lets_through(&self, notification: &Notification) -> bool {
-        match notification.method.as_str() {
-            "notifications/tools/list_changed" => self.tools_list_changed,
-            "notifications/prompts/list_changed" => self.prompts_list_changed,
-            "notifications/resources/list_changed" => self.resources_list_changed,
-            "notifications/resources/updated" => {
-                let updated = notification
-                    .params
-                    .as_deref()
-                    .and_then(|params| serde_json::from_str::<Updated>(params.get()).ok());
-                updated.is_some_and(|updated| self.covers(&updated.uri))
-            }
-            _ => false,
-        }
-    }
-
-    /// A server may report a part of what was subscribed to.
-    fn covers(&self, uri: &str) -> bool {
-        self.resource_subscriptions.iter().any(|subscribed| {
-            uri.strip_prefix(subscribed.as_str()).is_some_and(|rest| {
-                rest.is_empty() || subscribed.ends_with('/') || rest.starts_with(['/', '#', '?'])
-            })
-        })
-    }
+    Open(SubscriptionFilter),
 }
 
 // === impl Listener ===
@@ -125,7 +45,7 @@ impl Listener {
     }
 
     /// Tells the client what it will hear, and then what has happened meanwhile.
-    pub(super) async fn open(&self, filter: Filter) {
+    pub(super) async fn open(&self, filter: SubscriptionFilter) {
         let params = to_raw_value(&serde_json::json!({ "notifications": filter })).ok();
         let acknowledged = Notification::new(methods::ACKNOWLEDGED, params);
         // A client that is gone already need not be told.
@@ -210,14 +130,6 @@ fn tag(mut object: Members<'_>, id: &RequestId) -> Result<Box<RawValue>, serde_j
     object.to_raw()
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,44 +148,15 @@ mod tests {
         Notification::new("notifications/tools/list_changed", None)
     }
 
-    #[test]
-    fn wishes_are_cut_to_what_the_server_offers() {
-        let all: Filter = serde_json::from_str(
-            r#"{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,
-                "resourceSubscriptions":["a"]}"#,
-        )
-        .unwrap();
-        let some = all.clone().within(&raw(
-            r#"{"tools":{"listChanged":true},"resources":{"subscribe":true}}"#,
-        ));
-        assert_eq!(
-            serde_json::to_string(&some).unwrap(),
-            r#"{"toolsListChanged":true,"resourceSubscriptions":["a"]}"#
-        );
-        assert_eq!(all.within(&raw(r#"{"tools":{}}"#)), Filter::default());
-    }
-
-    #[test]
-    fn an_update_passes_if_it_is_of_what_was_subscribed_to() {
-        let filter = Filter {
-            resource_subscriptions: vec!["file:///a".to_owned()],
-            ..Filter::default()
-        };
-        assert!(filter.lets_through(&updated("file:///a")));
-        assert!(filter.lets_through(&updated("file:///a/b")));
-        assert!(!filter.lets_through(&updated("file:///ab")));
-        assert!(!filter.lets_through(&tools_changed()));
-    }
-
     #[tokio::test]
     async fn the_acknowledgement_comes_first_and_everything_is_tagged() {
         let (pipe, mut queue) = tokio::sync::mpsc::channel(8);
         let listener = Listener::new(RequestId::from("s"), Route::Pipe(pipe));
         listener.offer(&tools_changed()).unwrap();
         listener.offer(&updated("a")).unwrap();
-        let filter = Filter {
+        let filter = SubscriptionFilter {
             tools_list_changed: true,
-            ..Filter::default()
+            ..SubscriptionFilter::default()
         };
         listener.open(filter).await;
         listener.offer(&updated("a")).unwrap();

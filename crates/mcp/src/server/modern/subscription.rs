@@ -10,8 +10,9 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use super::Modern;
-use super::listener::{Filter, Listener};
+use super::listener::Listener;
 use super::opened::Opened;
+use crate::modern::SubscriptionFilter;
 use crate::server::call::run;
 use crate::server::exchange::Outcome;
 use crate::server::outbound::Outbound;
@@ -31,7 +32,7 @@ pub(in crate::server) struct Subscription<S: Service> {
 
 #[derive(Deserialize)]
 struct ListenParams {
-    notifications: Filter,
+    notifications: SubscriptionFilter,
 }
 
 impl<S: Service> Modern<S> {
@@ -80,9 +81,7 @@ impl<S: Service> Modern<S> {
                 Err(error) => tracing::debug!(%error, uri, "a subscription was refused"),
             }
         }
-        filter
-            .resource_subscriptions
-            .clone_from(&subscription.resources);
+        filter.resource_subscriptions = subscription.resources.iter().cloned().collect();
         subscription.listener.open(filter).await;
         Ok(subscription)
     }
