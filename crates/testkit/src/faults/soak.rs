@@ -205,6 +205,8 @@ async fn client(session: Session, modern: Option<Agent>, shared: Arc<Shared>, mu
             .fetch_add(u64::from(!healthy), Ordering::Relaxed);
         tokio::time::sleep(random.below(Duration::from_millis(40))).await;
     }
+    // Long results are kept for a session, 64 MiB in all.
+    session.close().await;
 }
 
 /// The slope of a line through the samples, by least squares.

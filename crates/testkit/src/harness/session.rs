@@ -103,6 +103,13 @@ impl Session {
         &self.id
     }
 
+    /// Ends the session, and with it what the daemon keeps for it.
+    pub async fn close(self) {
+        let request = self.http.delete(&self.url).header(SESSION_ID, &self.id);
+        let response = request.send().await.expect("the endpoint answers");
+        assert!(response.status().is_success(), "{}", response.status());
+    }
+
     /// Posts `body` as it is.
     pub async fn post(&self, body: &str) -> Reply {
         let mut request = self
