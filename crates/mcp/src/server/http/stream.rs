@@ -508,6 +508,14 @@ mod tests {
         assert_eq!(drain_bytes(&reader), 600);
         tokio::time::sleep(READING).await;
         stream.offer(&vec![b'2'; 600]).unwrap();
+        // A reader that had nothing to read is not slow until it leaves this.
+        assert!(unread.held() > 1_000);
+        let given_up = async {
+            while unread.held() > 1_000 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(READING * 20, given_up).await.unwrap();
         assert_eq!(drain_bytes(&reader), 600);
         assert!(stream.resume(0).is_none());
         assert!(stream.resume(1).is_some());
