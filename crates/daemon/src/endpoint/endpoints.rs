@@ -27,18 +27,18 @@ pub(crate) struct Endpoints {
     options: HttpOptions,
     pub agent: HttpServer<AgentEndpoint>,
     direct: Endpoint<DirectEndpoint>,
-    /// Made when somebody first comes to one.
+    /// Created on the first request to each.
     servers: Mutex<HashMap<ServerName, Endpoint<ServerEndpoint>>>,
 }
 
-/// An endpoint and what stands behind it.
+/// A service and the HTTP server in front of it.
 #[derive(Debug)]
 struct Endpoint<S: mcp::server::Service> {
     service: Arc<S>,
     http: HttpServer<S>,
 }
 
-/// What the fleet knows of the endpoints: they go when the daemon does.
+/// Passes announcements of upstreams on to the endpoints' clients, while there are endpoints.
 #[derive(Debug)]
 struct EndpointNotifier(Weak<Endpoints>);
 

@@ -1,5 +1,5 @@
-//! Where a request goes. MCP is dispatched by hand, because every call comes this way; the router
-//! has the rest.
+//! Dispatches requests: MCP endpoints by hand, because every call takes this path; the rest to the
+//! REST router.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ pub(crate) struct Dispatch {
     pub(super) router: Router,
 }
 
-/// Which MCP server a path names.
+/// The MCP endpoint that a path names.
 #[derive(Debug, PartialEq, Eq)]
-enum Endpoint {
+enum McpPath {
     Agent,
     Direct,
     Server(String),
@@ -37,7 +37,7 @@ impl Dispatch {
         if let Err(refusal) = self.guard.admit(transport, &request) {
             return refusal.into_response();
         }
-        let Some(endpoint) = Endpoint::of(request.uri().path()) else {
+        let Some(path) = McpPath::of(request.uri().path()) else {
             request.extensions_mut().insert(transport);
             return match self.router.clone().oneshot(request).await {
                 Ok(response) => response,
@@ -48,15 +48,15 @@ impl Dispatch {
             Ok(principal) => request.extensions_mut().insert(principal),
             Err(refusal) => return refusal.into_response(),
         };
-        match endpoint {
-            Endpoint::Agent => self.endpoints.agent.handle(request).await,
-            Endpoint::Direct => self.endpoints.direct(request).await,
-            Endpoint::Server(name) => self.endpoints.server(&name, request).await,
+        match path {
+            McpPath::Agent => self.endpoints.agent.handle(request).await,
+            McpPath::Direct => self.endpoints.direct(request).await,
+            McpPath::Server(name) => self.endpoints.server(&name, request).await,
         }
     }
 }
 
-impl Endpoint {
+impl McpPath {
     fn of(path: &str) -> Option<Self> {
         match path.strip_prefix("/mcp")? {
             "" => Some(Self::Agent),
@@ -76,10 +76,10 @@ mod tests {
 
     #[test]
     fn a_path_names_one_endpoint_or_none() {
-        let server = |name: &str| Some(Endpoint::Server(name.to_owned()));
+        let server = |name: &str| Some(McpPath::Server(name.to_owned()));
         for (path, endpoint) in [
-            ("/mcp", Some(Endpoint::Agent)),
-            ("/mcp/direct", Some(Endpoint::Direct)),
+            ("/mcp", Some(McpPath::Agent)),
+            ("/mcp/direct", Some(McpPath::Direct)),
             ("/mcp/server/notes", server("notes")),
             ("/mcp/server/n%6ftes", server("notes")),
             ("/mcp/server/", None),
@@ -90,7 +90,7 @@ mod tests {
             ("/mcpx", None),
             ("/api/v1/status", None),
         ] {
-            assert_eq!(Endpoint::of(path), endpoint, "{path}");
+            assert_eq!(McpPath::of(path), endpoint, "{path}");
         }
     }
 }

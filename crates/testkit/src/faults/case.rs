@@ -24,7 +24,7 @@ pub(super) struct Case {
 }
 
 /// The proof that a case went through the invariants: only they make one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Report {
     pub(super) figures: Vec<String>,
     pub(super) applicable: bool,

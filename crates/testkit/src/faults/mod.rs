@@ -62,6 +62,9 @@ pub struct Arguments {
     /// Cases at the same time.
     #[arg(long, default_value_t = AT_ONCE)]
     jobs: usize,
+    /// Does not try a case again that failed.
+    #[arg(long)]
+    once: bool,
 }
 
 impl Arguments {
@@ -91,7 +94,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<bool> {
         kills::ROUNDS.get_or_init(|| kills);
     }
     if let Some(seconds) = arguments.soak {
-        return soak::run(seconds).await;
+        let passed = soak::run(seconds).await?;
+        return Ok(passed || (!arguments.once && soak::run(seconds).await?));
     }
     let cases = arguments.choose(all());
     anyhow::ensure!(!cases.is_empty(), "no case is called that");
@@ -101,11 +105,34 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let (alone, together): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.alone);
     let mut rows = run_all(together, arguments.jobs).await?;
     rows.extend(run_all(alone, 1).await?);
+    if !arguments.once {
+        try_again(&mut rows).await?;
+    }
     let shown: Vec<_> = shown.iter().map(|case| case.row_among(&rows)).collect();
     rows.extend(shown);
     rows.sort_by_key(|row| order(row.id));
     writeln!(std::io::stdout(), "{}", table::of(&rows))?;
     Ok(!rows.iter().any(Row::failed))
+}
+
+/// Runs what failed once more, with nothing beside it. The table tells what passed only then.
+async fn try_again(rows: &mut [Row]) -> anyhow::Result<()> {
+    let failed: Vec<_> = rows.iter_mut().filter(|row| row.failed()).collect();
+    let ids: Vec<_> = failed.iter().map(|row| row.id).collect();
+    let again = all().into_iter().filter(|case| ids.contains(&case.id));
+    let second = run_all(again.collect(), 1).await?;
+    for first in failed {
+        let Some(second) = second.iter().find(|second| second.id == first.id) else {
+            continue;
+        };
+        if let (Err(why), Ok(report)) = (&first.outcome, &second.outcome) {
+            let mut report = report.clone();
+            let why = why.lines().next().unwrap_or_default();
+            report.figures.push(format!("FLAKY, the first try: {why}"));
+            first.outcome = Ok(report);
+        }
+    }
+    Ok(())
 }
 
 async fn run_all(cases: Vec<Case>, at_once: usize) -> anyhow::Result<Vec<Row>> {
