@@ -131,9 +131,11 @@ async fn a_server_is_switched_restarted_and_removed() {
     })
     .await;
     let (status, answer) = rest(daemon, "POST", "/servers/up/disable", None).await;
-    assert_eq!(
-        (status, &answer["data"]["state"]),
-        (202, &json!("stopping"))
+    // 200 if its process has ended already.
+    let state = answer["data"]["state"].as_str().unwrap();
+    assert!(
+        matches!((status, state), (202, "stopping") | (200, "disabled")),
+        "{answer}"
     );
     server_in(daemon, "up", "disabled").await;
     let (status, answer) = rest(daemon, "POST", "/servers/up/restart", None).await;
@@ -142,7 +144,7 @@ async fn a_server_is_switched_restarted_and_removed() {
         (409, &json!("SERVER_DISABLED"))
     );
     let (status, _) = rest(daemon, "POST", "/servers/up/enable", None).await;
-    assert_eq!(status, 202);
+    assert!([200, 202].contains(&status), "{status}");
     server_in(daemon, "up", "ready").await;
     let (_, tools) = rest(daemon, "GET", "/servers/up/tools", None).await;
     assert_eq!(tools["data"]["tools"][0]["name"], "up:look", "{tools}");
