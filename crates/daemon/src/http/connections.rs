@@ -21,6 +21,8 @@ const READING: Duration = Duration::from_secs(1);
 const WHOLE_BODY: u32 = 10;
 /// How often a listener without room looks for a connection that can be closed.
 const ROOM_CHECK: Duration = Duration::from_millis(50);
+/// A connection that has been idle for less is in use.
+const BETWEEN_REQUESTS: Duration = Duration::from_millis(250);
 const SHORTEST_TICK: Duration = Duration::from_millis(10);
 const LONGEST_TICK: Duration = Duration::from_secs(1);
 
@@ -153,7 +155,7 @@ impl Connections {
         }
     }
 
-    /// Closes the connection that can best be spared; `false` if all are being answered.
+    /// Closes the connection that can best be spared; `false` if all are in use.
     pub(super) fn close_one_waiting(&self) -> bool {
         let open = self.open();
         let spared = open
@@ -161,6 +163,8 @@ impl Connections {
             .filter(|connection| !connection.close.is_cancelled())
             .map(|connection| (connection.progress(), connection))
             .filter(|(progress, _)| progress.phase != Phase::Answer && progress.stalled.is_none())
+            // A client between two requests would find its next one cut off.
+            .filter(|(progress, _)| progress.begun.elapsed() >= BETWEEN_REQUESTS)
             .min_by_key(|(progress, _)| (progress.phase != Phase::Idle, progress.begun));
         if let Some((_, connection)) = spared {
             connection.close.cancel();
