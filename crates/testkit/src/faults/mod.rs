@@ -1,6 +1,6 @@
 //! Every fault and every attack that the product must withstand, tried on the real binary.
 //!
-//! A case starts a daemon ([`setup`]), does something to it and ends with the same [`invariants`] as
+//! A case starts a daemon (`setup`), does something to it and ends with the same `invariants` as
 //! every other. Cases are written by what must hold, one file for each family.
 
 mod case;
