@@ -113,7 +113,7 @@ impl Clients {
         kept.unwrap_or_default()
     }
 
-    /// Tells those clients of an endpoint what an upstream said to nobody in particular, whom it
+    /// Tells those clients of an endpoint what an upstream announced outside of a call, whom it
     /// concerns.
     pub(super) fn tell<S: Service>(
         &self,

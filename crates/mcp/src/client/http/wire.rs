@@ -201,6 +201,6 @@ fn rpc_error(body: &[u8]) -> Option<ErrorObject> {
 /// The media type, without parameters and in lower case.
 pub(super) fn media_type(response: &Response) -> Option<String> {
     let value = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
-    let params_without_meta = value.split(';').next()?;
-    Some(params_without_meta.trim().to_ascii_lowercase())
+    let essence = value.split(';').next()?;
+    Some(essence.trim().to_ascii_lowercase())
 }
