@@ -2,7 +2,7 @@
 //! large log. The log is filled through the crate, as the daemon does it, and removed at the end.
 //! With `--records 0` only the calls are measured.
 
-mod fill;
+pub(crate) mod fill;
 mod memory;
 
 use std::fs::File;
@@ -96,7 +96,7 @@ async fn large(directory: &Path, records: u64) -> Result<()> {
     Ok(())
 }
 
-fn open(directory: &Path) -> Result<Arc<SqliteStore>> {
+pub(crate) fn open(directory: &Path) -> Result<Arc<SqliteStore>> {
     let options = SqliteOptions {
         directory: directory.to_owned(),
         max_file_bytes: None,

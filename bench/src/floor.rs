@@ -54,9 +54,20 @@ struct Answer<'a> {
     result: &'a RawValue,
 }
 
-/// Serves a free port of the loopback address, which is printed, until stdin ends.
+/// Serves as [`serve`] does, with one worker thread per core.
 #[tokio::main]
 pub(crate) async fn run(web_url: &str) -> Result<()> {
+    serve(web_url).await
+}
+
+/// Serves as [`serve`] does, on one thread.
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn run_on_one_thread(web_url: &str) -> Result<()> {
+    serve(web_url).await
+}
+
+/// Serves a free port of the loopback address, which is printed, until stdin ends.
+async fn serve(web_url: &str) -> Result<()> {
     let floor = Arc::new(Floor {
         pipe: Pipe::start()?,
         web: Web::new(web_url)?,

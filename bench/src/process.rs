@@ -13,8 +13,11 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
+use crate::load::Endpoint;
+use crate::session::MCP;
+
 /// How long a process may take to print its address, and again to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Dropping it kills the process.
 #[derive(Debug)]
@@ -32,7 +35,8 @@ impl Process {
         reason = "what is measured must not share a process with the measurement"
     )]
     pub(crate) async fn start(program: &Path, arguments: &[&str], home: &Path) -> Result<Self> {
-        let name = arguments.first().copied().unwrap_or_default();
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{name} {}", arguments.first().copied().unwrap_or_default());
         let log = home.join(format!("{name}.log"));
         let mut child = Command::new(program)
             .args(arguments)
@@ -50,8 +54,8 @@ impl Process {
         let mut stdout = BufReader::new(child.stdout.take().context("no stdout")?);
         let address = match timeout(PATIENCE, printed_address(&mut stdout)).await {
             Ok(Ok(address)) => address,
-            Ok(Err(error)) => return Err(error.context(said(name, log))),
-            Err(_) => bail!(said(name, log)),
+            Ok(Err(error)) => return Err(error.context(said(&name, log))),
+            Err(_) => bail!(said(&name, log)),
         };
         Ok(Self {
             id,
@@ -62,7 +66,14 @@ impl Process {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
+        format!("http://{}{MCP}", self.address)
+    }
+
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::Http {
+            address: self.address,
+            path: MCP.to_owned(),
+        }
     }
 
     /// Asks the process to end and waits for it; one that does not is killed.

@@ -15,6 +15,7 @@ use catalog::{Query, ServerTools, Snapshot, ToolDefinition};
 use policy::ServerName;
 use serde_json::value::RawValue;
 
+use crate::proc::kilobytes;
 use crate::retrieval::{RetrievalSet, sets_in};
 
 const TOOLS: usize = 5_000;
@@ -137,9 +138,6 @@ fn fastest<T>(work: impl Fn() -> T) -> Duration {
 /// The memory in use, on systems that say so in `/proc`.
 fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let kilobytes = kilobytes(&status, "VmRSS:").ok()?;
     Some(kilobytes * 1024)
 }

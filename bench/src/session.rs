@@ -9,7 +9,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
 };
-use hyper::{Request, StatusCode};
+use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,9 +20,13 @@ const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
+/// The path of the MCP endpoint of everything that [`crate::process`] starts.
+pub(crate) const MCP: &str = "/mcp";
+
 #[derive(Debug)]
 pub(crate) struct Session {
     sender: SendRequest<Full<Bytes>>,
+    path: Uri,
     headers: HeaderMap,
 }
 
@@ -33,7 +37,7 @@ struct Answer<'a> {
 }
 
 impl Session {
-    pub(crate) async fn open(address: SocketAddr) -> Result<Self> {
+    pub(crate) async fn open(address: SocketAddr, path: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
@@ -44,8 +48,12 @@ impl Session {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let accepted = HeaderValue::from_static("application/json, text/event-stream");
         headers.insert(ACCEPT, accepted);
-        let mut session = Self { sender, headers };
-        let (status, headers, _) = session.send(post(INITIALIZE.into())?).await?;
+        let mut session = Self {
+            sender,
+            path: path.parse()?,
+            headers,
+        };
+        let (status, headers, _) = session.send(session.message(INITIALIZE.into())?).await?;
         ensure!(status == StatusCode::OK, "initialize: {status}");
         if let Some(id) = headers.get(SESSION_ID) {
             session.headers.insert(SESSION_ID, id.clone());
@@ -56,7 +64,7 @@ impl Session {
     }
 
     pub(crate) async fn post(&mut self, message: Bytes) -> Result<(StatusCode, Bytes)> {
-        let (status, _, body) = self.send(post(message)?).await?;
+        let (status, _, body) = self.send(self.message(message)?).await?;
         Ok((status, body))
     }
 
@@ -83,6 +91,10 @@ impl Session {
         Ok(answer["data"].take())
     }
 
+    fn message(&self, message: Bytes) -> Result<Request<Full<Bytes>>> {
+        Ok(Request::post(self.path.clone()).body(Full::new(message))?)
+    }
+
     async fn send(
         &mut self,
         mut request: Request<Full<Bytes>>,
@@ -99,12 +111,11 @@ impl Session {
     }
 }
 
-fn post(message: Bytes) -> Result<Request<Full<Bytes>>> {
-    Ok(Request::post("/mcp").body(Full::new(message))?)
-}
-
 /// The message in a body. One that took long comes as the last of a few events.
 pub(crate) fn message_in(body: &[u8]) -> &[u8] {
+    if body.starts_with(b"{") {
+        return body;
+    }
     body.split(|byte| *byte == b'\n')
         .filter_map(|line| line.strip_prefix(b"data: "))
         .next_back()

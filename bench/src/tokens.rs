@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Parser;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use self::agent::Agent;
 use self::counter::Counter;
@@ -58,7 +58,8 @@ async fn measure(program: &Path, folder: &Path, tasks: usize) -> Result<Report> 
         .map(|package| (package.server.to_owned(), package.config(folder, &node)))
         .collect();
     let home = tempfile::tempdir()?;
-    let process = daemon::start(program, &servers.into(), home.path()).await?;
+    let config = json!({"mcpServers": servers});
+    let process = daemon::start(program, &config, home.path()).await?;
     let report = ask(process.address, home.path(), tasks).await;
     process.stop().await?;
     report
@@ -66,7 +67,7 @@ async fn measure(program: &Path, folder: &Path, tasks: usize) -> Result<Report> 
 
 async fn ask(address: std::net::SocketAddr, home: &Path, tasks: usize) -> Result<Report> {
     let mut agent = Agent::connect(address, home).await?;
-    let silent = agent.wait_for_servers().await?;
+    let silent = daemon::wait_for_servers(&mut agent.session, home).await?;
     let counter = Counter::new()?;
     let tools = agent.all_tools().await?;
     let mut report = Report::new(&counter, silent, &agent.own_tools().await?, &tools);

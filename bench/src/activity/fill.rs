@@ -29,7 +29,7 @@ pub(super) struct Call {
     request: String,
 }
 
-pub(super) fn settings() -> Result<Settings> {
+pub(crate) fn settings() -> Result<Settings> {
     Ok(Settings {
         redactor: Redactor::new(["a-configured-secret", "another-configured-secret"])?,
         max_response_bytes: 65_536,
@@ -39,7 +39,7 @@ pub(super) fn settings() -> Result<Settings> {
 }
 
 /// Fills the log as if its records had come evenly over the last thirty days.
-pub(super) async fn fill(store: &Arc<SqliteStore>, records: u64) -> Result<()> {
+pub(crate) async fn fill(store: &Arc<SqliteStore>, records: u64) -> Result<()> {
     let clock = || Timestamp::from_millisecond(NOW.load(Ordering::Relaxed)).unwrap_or_default();
     let past = Activity::with_clock(Arc::clone(store) as _, settings()?, clock);
     let (now, month) = (Timestamp::now(), Period::Month.length().as_millis());

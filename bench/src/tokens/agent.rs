@@ -2,24 +2,18 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use crate::daemon::DATA;
-use crate::session::Session;
-
-/// How long all servers together may take to start.
-const PATIENCE: Duration = Duration::from_mins(4);
-const PAUSE: Duration = Duration::from_millis(500);
+use crate::session::{MCP, Session};
 
 /// Names that one `describe_tool` takes.
 const DESCRIBED_AT_ONCE: usize = 50;
 
 pub(super) struct Agent {
-    session: Session,
+    pub(super) session: Session,
     key: String,
 }
 
@@ -27,28 +21,9 @@ impl Agent {
     pub(super) async fn connect(address: SocketAddr, home: &Path) -> Result<Self> {
         let key = std::fs::read_to_string(home.join(DATA).join("api_key"));
         Ok(Self {
-            session: Session::open(address).await?,
+            session: Session::open(address, MCP).await?,
             key: key.context("the daemon has no key")?,
         })
-    }
-
-    /// Waits until every server listed its tools or failed. Those that failed, and why.
-    pub(super) async fn wait_for_servers(&mut self) -> Result<Vec<String>> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let servers = self.session.api("/servers", &self.key).await?;
-            let servers = servers["servers"]
-                .as_array()
-                .context("no list of servers")?;
-            let waiting = servers.iter().any(|server| server["state"] == "connecting");
-            if !waiting || Instant::now() > deadline {
-                let silent = servers.iter().filter(|server| server["state"] != "ready");
-                return Ok(silent
-                    .map(|server| format!("{}: {}", server["name"], server["last_error"]))
-                    .collect());
-            }
-            sleep(PAUSE).await;
-        }
     }
 
     /// The tools that mcpproxy shows, as they are announced.
