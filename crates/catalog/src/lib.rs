@@ -40,5 +40,6 @@ pub use query::LONGEST_QUERY;
 pub use search::{Hit, Query, SearchResults};
 pub use signature::signature;
 pub use snapshot::{Entry, ServerTools, Snapshot};
+pub use suggest::suggest_servers;
 pub use summary::summary;
 pub use tool::{ToolDefinition, ToolError};

@@ -37,7 +37,7 @@ pub struct Entry<'a> {
 pub struct Snapshot {
     pub(crate) placed: Box<[Placed]>,
     by_server: HashMap<ServerName, usize>,
-    pub(crate) index: Index,
+    pub(crate) index: Arc<Index>,
 }
 
 /// A segment and where its tools stand among all.
@@ -53,8 +53,9 @@ impl Snapshot {
         Self::default().rebuild(servers)
     }
 
-    /// The snapshot that follows this one. Upstreams with the same list of tools keep their index;
-    /// in the others only tools whose definition changed are analysed again.
+    /// The snapshot that follows this one. Upstreams with the same list of tools keep their segment of
+    /// the index; in the others only tools whose definition changed are analysed again. Where no list
+    /// changed, the index is the same.
     #[must_use]
     pub fn rebuild(&self, mut servers: Vec<ServerTools>) -> Self {
         // Ids compare as `server:tool`, so a name that another begins with is not always first.
@@ -78,9 +79,16 @@ impl Snapshot {
             })
             .collect();
         let names = placed.iter().map(|placed| placed.segment.server.clone());
+        let segments =
+            |placed: &[Placed]| placed.iter().map(|it| Arc::as_ptr(&it.segment)).collect();
+        let [before, after]: [Vec<_>; 2] = [segments(&self.placed), segments(&placed)];
         Self {
             by_server: names.zip(0..).collect(),
-            index: Index::new(&placed),
+            index: if before == after {
+                Arc::clone(&self.index)
+            } else {
+                Arc::new(Index::new(&placed))
+            },
             placed,
         }
     }
@@ -277,5 +285,19 @@ pub(crate) mod tests {
         assert!(after.get(&"a:x".parse().unwrap()).unwrap().stale);
         assert!(!after.get(&"b:z".parse().unwrap()).unwrap().stale);
         assert!(after.get(&"b:x".parse().unwrap()).is_none());
+        assert!(!Arc::ptr_eq(&before.index, &after.index));
+    }
+
+    #[test]
+    fn the_index_outlives_a_change_of_state() {
+        let tools = server_tools("a", &["x"]);
+        let stale = ServerTools {
+            stale: true,
+            ..tools.clone()
+        };
+        let before = Snapshot::build(vec![tools]);
+        let after = before.rebuild(vec![stale]);
+        assert!(Arc::ptr_eq(&before.index, &after.index));
+        assert!(after.get(&"a:x".parse().unwrap()).unwrap().stale);
     }
 }

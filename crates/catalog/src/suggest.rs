@@ -15,12 +15,19 @@ const ENOUGH: usize = 650;
 /// Comparing takes time in the square of the length, and no name is that long.
 const LONGEST_NAME: usize = 256;
 
+/// Those of the servers whose names are closest to `name`, the closest first.
+pub fn suggest_servers<'a>(
+    name: &str,
+    servers: impl Iterator<Item = &'a ServerName>,
+) -> Vec<ServerName> {
+    let wanted = Name::new(name);
+    closest(servers.map(|server| (wanted.similarity(server.as_str()), server.clone())))
+}
+
 impl Snapshot {
     /// The upstreams whose names are closest to `name`, the closest first.
     pub fn suggest_servers(&self, name: &str) -> Vec<ServerName> {
-        let wanted = Name::new(name);
-        let servers = self.servers();
-        closest(servers.map(|server| (wanted.similarity(server.as_str()), server.clone())))
+        suggest_servers(name, self.servers())
     }
 
     /// The tools whose names are closest to `name`, which is `server:tool` or a tool alone.

@@ -5,7 +5,7 @@
 
 use crate::{
     Annotations, DeclaredIntent, EffectiveTier, Hold, IntentDeclaration, LaneConflict, PinnedTiers,
-    Reason, Refusal, Rules, Tier, TierFacts, ToolId, ToolVariant, Unannotated, Warning,
+    Refusal, Rules, Tier, TierFacts, ToolId, ToolVariant, Unannotated, Warning,
 };
 
 /// Everything about a call that the decision depends on.
@@ -26,13 +26,11 @@ pub struct Call<'a> {
     pub hold: Option<Hold>,
 }
 
-/// What is to happen to a call, and why.
+/// What is to happen to a call, and the tier that it was decided upon.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     pub outcome: Outcome,
     pub effective: EffectiveTier,
-    /// The steps that led to the outcome, in order.
-    pub reasons: Vec<Reason>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -61,24 +59,18 @@ enum Lane {
 /// all, then whether the lane suits it.
 pub fn decide(call: &Call<'_>, rules: &Rules) -> Decision {
     let effective = EffectiveTier::resolve(&call.tier_facts(), rules.unannotated);
-    let mut reasons = Vec::with_capacity(4);
     let outcome = match IntentDeclaration::check(call.intent, call.variant, rules.mode) {
-        Ok(intent) => {
-            reasons.push(intent_reason(call));
-            match call.hold {
-                None => judge_lane(call, *rules, effective, intent, &mut reasons),
-                Some(hold) => {
-                    reasons.push(Reason::Held(hold));
-                    let refusal = hold.refusal(call.tool);
-                    Outcome::Reject {
-                        refusal: with_call_details(refusal, call, *rules, effective),
-                        intent: Some(intent),
-                    }
+        Ok(intent) => match call.hold {
+            None => judge_lane(call, *rules, effective, intent),
+            Some(hold) => {
+                let refusal = hold.refusal(call.tool);
+                Outcome::Reject {
+                    refusal: with_call_details(refusal, call, *rules, effective),
+                    intent: Some(intent),
                 }
             }
-        }
+        },
         Err(refusal) => {
-            reasons.push(Reason::IntentRefused(refusal.code));
             let refusal = with_call_details(refusal, call, *rules, effective);
             Outcome::Reject {
                 refusal,
@@ -86,22 +78,7 @@ pub fn decide(call: &Call<'_>, rules: &Rules) -> Decision {
             }
         }
     };
-    Decision {
-        outcome,
-        effective,
-        reasons,
-    }
-}
-
-fn intent_reason(call: &Call<'_>) -> Reason {
-    if call
-        .intent
-        .is_some_and(|intent| intent.operation_type.is_some())
-    {
-        Reason::OperationTypeMatches(call.variant)
-    } else {
-        Reason::OperationTypeInferred(call.variant)
-    }
+    Decision { outcome, effective }
 }
 
 fn judge_lane(
@@ -109,14 +86,8 @@ fn judge_lane(
     rules: Rules,
     effective: EffectiveTier,
     intent: IntentDeclaration,
-    reasons: &mut Vec<Reason>,
 ) -> Outcome {
-    let malformed = call
-        .annotations
-        .map_or(&[][..], |annotations| &annotations.malformed);
-    reasons.extend(malformed.iter().copied().map(Reason::HintIgnored));
-    reasons.push(Reason::Tier(effective));
-    match compare_lane(call, rules, effective, reasons) {
+    match compare_lane(call, rules, effective) {
         Lane::Fits => Outcome::Allow { intent },
         Lane::Cautious(warning) => Outcome::Warn { intent, warning },
         Lane::TooLax(conflict) if binds(effective, rules) => {
@@ -126,58 +97,32 @@ fn judge_lane(
                 intent: Some(intent),
             }
         }
-        Lane::TooLax(conflict) => {
-            reasons.push(Reason::NotStrict);
-            Outcome::Warn {
-                intent,
-                warning: Warning::LaneTooLax(conflict),
-            }
-        }
+        Lane::TooLax(conflict) => Outcome::Warn {
+            intent,
+            warning: Warning::LaneTooLax(conflict),
+        },
     }
 }
 
-fn compare_lane(
-    call: &Call<'_>,
-    rules: Rules,
-    effective: EffectiveTier,
-    reasons: &mut Vec<Reason>,
-) -> Lane {
+fn compare_lane(call: &Call<'_>, rules: Rules, effective: EffectiveTier) -> Lane {
     let variant = call.variant;
     let call_with = effective.laxest_variant(rules.unannotated);
     if variant < call_with {
-        reasons.push(match effective {
-            EffectiveTier::Unannotated => Reason::UnannotatedDenied,
-            _ => Reason::LaneTooLax { variant, call_with },
-        });
-        let tool = call.tool.clone();
         return Lane::TooLax(LaneConflict {
-            tool,
+            tool: call.tool.clone(),
             variant,
             effective,
             call_with,
         });
     }
-    if variant == ToolVariant::Destructive {
-        reasons.push(Reason::StrictestLane);
+    // Every tool may be called on the strictest lane, and one of unknown tier on each.
+    if variant == ToolVariant::Destructive || variant == call_with || effective.tier().is_none() {
         return Lane::Fits;
     }
-    match effective.tier() {
-        None => {
-            reasons.push(Reason::UnannotatedTrusted);
-            Lane::Fits
-        }
-        Some(tier) if variant == call_with => {
-            reasons.push(Reason::LaneFits { variant, tier });
-            Lane::Fits
-        }
-        Some(tier) => {
-            reasons.push(Reason::LaneStricterThanNeeded { variant, tier });
-            Lane::Cautious(Warning::OverlyCautious {
-                tool: call.tool.clone(),
-                effective,
-            })
-        }
-    }
+    Lane::Cautious(Warning::OverlyCautious {
+        tool: call.tool.clone(),
+        effective,
+    })
 }
 
 /// Whether a lane that is too lax is refused. Strictness is about how far servers, and the auditor

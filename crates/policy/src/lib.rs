@@ -24,7 +24,7 @@ pub use annotations::Annotations;
 pub use code::{Code, Refusal};
 pub use decide::{Call, Decision, Outcome, decide};
 pub use effective::{EffectiveTier, Provenance, TierFacts};
-pub use explain::{LaneConflict, Reason, Warning};
+pub use explain::{LaneConflict, Warning};
 pub use hold::Hold;
 pub use intent::{DeclaredIntent, IntentDeclaration};
 pub use invisible::is_invisible;

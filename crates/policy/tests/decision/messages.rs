@@ -1,6 +1,6 @@
 //! The texts agents correct themselves by. They are part of the interface: each is given whole.
 
-use policy::{Annotations, DeclaredIntent, IntentMode, Tier, ToolVariant, Unannotated};
+use policy::{Annotations, DeclaredIntent, Tier, ToolVariant, Unannotated};
 use serde_json::json;
 
 use crate::Scenario;
@@ -147,62 +147,4 @@ fn an_unknown_tier_is_null_in_the_details() {
     let details = &decision.refusal().unwrap().details;
     assert!(details["effective_tier"].is_null());
     assert_eq!(details["provenance"], "unannotated");
-}
-
-#[test]
-fn the_reasons_tell_the_way_to_the_decision() {
-    let reasons = |scenario: &Scenario| -> Vec<String> {
-        scenario
-            .decide()
-            .reasons
-            .iter()
-            .map(ToString::to_string)
-            .collect()
-    };
-    let mut scenario = Scenario::on(ToolVariant::Read).marked_destructive();
-    scenario.rules.strict_server_validation = false;
-    assert_eq!(
-        reasons(&scenario),
-        [
-            "the agent declared read, which matches call_tool_read",
-            "the tool is marked destructive by server",
-            "call_tool_read is too lax for a tool that belongs on call_tool_destructive",
-            "strict_server_validation is off, so the conflict is only a warning",
-        ]
-    );
-
-    let mut scenario = Scenario::on(ToolVariant::Write);
-    scenario.annotations = Some(Annotations::from_value(json!({"readOnlyHint": "no"})));
-    assert_eq!(
-        reasons(&scenario),
-        [
-            "the agent declared write, which matches call_tool_write",
-            "the server's readOnlyHint has a value of the wrong type and was ignored",
-            "the tool is not annotated by server",
-            "unannotated tools are trusted on every lane",
-        ]
-    );
-
-    scenario.annotations = Some(Annotations::from_value(json!({"destructiveHint": "no"})));
-    assert_eq!(
-        reasons(&scenario)[1..3],
-        [
-            "the server's destructiveHint has a value of the wrong type and counts as true",
-            "the tool is marked destructive by server",
-        ]
-    );
-
-    let mut scenario = Scenario {
-        intent: None,
-        ..Scenario::on(ToolVariant::Destructive)
-    };
-    scenario.rules.mode = IntentMode::Inferred;
-    assert_eq!(
-        reasons(&scenario),
-        [
-            "the operation type destructive follows from call_tool_destructive",
-            "the tool is not annotated by server",
-            "call_tool_destructive may call every tool",
-        ]
-    );
 }
