@@ -59,7 +59,7 @@ impl Settings {
                 prefilter.text(self.window(message, MESSAGE_LENGTH));
             }
             if let Some(response) = end.response {
-                prefilter.json(self.redactor.window(response, limit));
+                self.look_at_payload(prefilter, response, limit);
             }
         });
         Ended {
@@ -123,7 +123,17 @@ impl Settings {
             prefilter.text(self.window(text, MESSAGE_LENGTH));
         }
         if let Some(arguments) = arguments {
-            prefilter.json(self.redactor.window(arguments, self.max_argument_bytes));
+            self.look_at_payload(prefilter, arguments, self.max_argument_bytes);
+        }
+    }
+
+    /// Arguments and responses are JSON, unless only their beginning is looked at.
+    fn look_at_payload(&self, prefilter: &mut Prefilter<'_>, text: &str, limit: usize) {
+        let window = self.redactor.window(text, limit);
+        if window.len() == text.len() {
+            prefilter.whole_json(window);
+        } else {
+            prefilter.json(window);
         }
     }
 

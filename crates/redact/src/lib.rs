@@ -7,6 +7,7 @@
 
 mod json;
 mod lines;
+mod literals;
 mod prefilter;
 mod secrets;
 mod shapes;

@@ -4,18 +4,16 @@ use std::borrow::Cow;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError, MatchKind};
 
+use super::literals::Literals;
 use super::{MASK, written};
 
-/// The first bytes of every form are searched for before the forms are. They make an automaton
-/// that is small enough to be deterministic, and nearly all text has none of them.
+/// The first bytes of every form are searched for before the forms are: nearly all text has none of
+/// them, and that is found out much more quickly.
 const PREFIX: usize = 8;
-
-/// Bytes of prefixes up to which their automaton is deterministic: half a kilobyte of memory each.
-const LARGEST_DFA: usize = 8 * 1024;
 
 #[derive(Debug, Clone)]
 pub(super) struct Secrets {
-    prefixes: AhoCorasick,
+    prefixes: Literals,
     forms: AhoCorasick,
     longest: usize,
 }
@@ -36,13 +34,8 @@ impl Secrets {
             .map(|form| &form.as_bytes()[..form.len().min(PREFIX)])
             .collect();
         prefixes.dedup();
-        let kind = if prefixes.len() * PREFIX <= LARGEST_DFA {
-            AhoCorasickKind::DFA
-        } else {
-            AhoCorasickKind::ContiguousNFA
-        };
         Ok(Some(Self {
-            prefixes: AhoCorasick::builder().kind(Some(kind)).build(&prefixes)?,
+            prefixes: Literals::new(&prefixes)?,
             forms: AhoCorasick::builder()
                 .match_kind(MatchKind::LeftmostLongest)
                 .kind(Some(AhoCorasickKind::ContiguousNFA))

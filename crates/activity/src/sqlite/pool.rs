@@ -106,7 +106,6 @@ pub(super) fn open_reader(database: &Path, sharing: Sharing) -> rusqlite::Result
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     keep_plans(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
-    connection.pragma_update(None, "cache_size", -16_384)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     Ok(connection)
 }

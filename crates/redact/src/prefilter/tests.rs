@@ -138,6 +138,17 @@ proptest! {
     }
 
     #[test]
+    fn the_same_holds_for_whole_json(json in text()) {
+        if serde_json::from_str::<serde::de::IgnoredAny>(&json).is_ok() {
+            let mut prefilter = REDACTOR.prefilter();
+            prefilter.whole_json(&json);
+            if prefilter.finds_nothing() {
+                prop_assert!(matches!(json::redact(&REDACTOR, &json), Cow::Borrowed(_)), "{json}");
+            }
+        }
+    }
+
+    #[test]
     fn a_meaning_is_the_one_that_json_gives_it(text in text()) {
         let quoted = format!("\"{text}\"");
         if let Ok(meaning) = serde_json::from_str::<String>(&quoted) {
@@ -167,6 +178,9 @@ fn large_texts_are_looked_at_too() {
     let long = "long ".repeat(LARGE);
     assert!(!nothing_in(&format!("\"{long} hunter2!\"")));
     assert!(!nothing_in(&format!("\"{long} \\u0068unter2!\"")));
+    let mut prefilter = REDACTOR.prefilter();
+    prefilter.whole_json(&format!("\"{long} \\u0068unter2!\""));
+    assert!(!prefilter.finds_nothing());
 }
 
 #[test]
