@@ -17,12 +17,12 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use mcp::RawValue;
+use platform::Watchdog;
 use redact::SharedRedactor;
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tower::ServiceExt;
-use upstream::Guardian;
 
 use crate::exit::{Exit, Failure};
 use crate::printer::Printer;
@@ -104,7 +104,8 @@ impl Api {
         needs: Needs<'_>,
     ) -> Result<Self, Failure> {
         let data_dir = needs.data_dir(&settings.data_dir(&config))?;
-        let mut launch_context = daemon::launch_context(&data_dir, guardian(), &config);
+        let mut launch_context =
+            daemon::launch_context(&data_dir, Watchdog::of_this_program(), &config);
         launch_context.dormant = matches!(needs, Needs::Config);
         let redactor = &launch_context.redactor;
         let activity = needs.open_log(&data_dir, &config, redactor).await?;
@@ -343,13 +344,6 @@ pub(crate) fn segment(text: &str) -> String {
     let encoded: String = url::form_urlencoded::byte_serialize(text.as_bytes()).collect();
     // Forms write a space as no path does.
     encoded.replace('+', "%20")
-}
-
-/// The program that wraps stdio upstreams is this one.
-pub(crate) fn guardian() -> Option<Guardian> {
-    std::env::current_exe()
-        .ok()
-        .map(|program| Guardian { program })
 }
 
 pub(crate) fn open_pins(data_dir: &DataDir) -> Result<Pins, Failure> {

@@ -120,15 +120,6 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         store: PathBuf,
     },
-    /// Run a command that ends when the daemon does
-    #[command(hide = true)]
-    Guard {
-        #[arg(long)]
-        daemon: u32,
-        command: String,
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
 }
 
 #[derive(Debug, Subcommand)]

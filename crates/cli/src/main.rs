@@ -36,6 +36,9 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const THREADS: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
+    if let Some(code) = platform::run_internal_command() {
+        return code;
+    }
     match completion::answer_shell() {
         Ok(true) => return ExitCode::SUCCESS,
         Ok(false) => {}
@@ -47,19 +50,13 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     cli.global.output_is_given = matches.value_source("output") == Some(ValueSource::CommandLine);
-    // The guardian of a child comes before everything that starts threads.
-    if let Command::Guard {
-        daemon,
-        command,
-        arguments,
-    } = &cli.command
-    {
-        return ExitCode::from(upstream::guardian::run(command, arguments, *daemon).unwrap_or(1));
-    }
     start_logging(&cli.command);
-    // Fails only if a provider is set already, which then serves as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let outcome = match tokio::runtime::Builder::new_multi_thread()
+    // One thread serves all calls: with more, a call begins on one and ends on another, and waking
+    // them costs more than they add (docs/benchmarks.md). CPU-heavy work has threads of its own.
+    let outcome = match tokio::runtime::Builder::new_current_thread()
+        // Sockets are looked at after this many polls of tasks, so that one that is always ready, as
+        // that of a server that sends without end, does not keep the others waiting.
+        .event_interval(8)
         .enable_all()
         .build()
     {
@@ -104,8 +101,6 @@ async fn run(cli: Cli) -> Outcome {
         }
         Command::Status => commands::status::run(&settings, &printer).await,
         Command::DemoServer { store } => commands::demo_server::run(store).await,
-        // Handled before the runtime was started.
-        Command::Guard { .. } => Ok(Exit::Failed),
     }
 }
 

@@ -105,14 +105,14 @@ fn read(message: &[u8]) -> Request {
 fn read_arguments(params: Option<&RawValue>) -> CallRequest {
     let params: CallParams<'_> =
         serde_json::from_str(params.map_or("{}", RawValue::get)).expect("params");
-    CallRequest::parse(ToolVariant::Read, Some(params.arguments))
+    CallRequest::parse(ToolVariant::Read, Some(params.arguments), None)
 }
 
 fn decided(call: &CallRequest, tool: &ToolId, annotations: &Annotations) -> Decision {
     let call = Call {
-        variant: call.variant.unwrap_or(ToolVariant::Read),
+        variant: ToolVariant::Read,
         tool,
-        intent: call.intent.as_ref(),
+        intent: call.asked().intent.as_ref(),
         annotations: Some(annotations),
         override_tier: None,
         audited_tier: None,
@@ -124,7 +124,7 @@ fn decided(call: &CallRequest, tool: &ToolId, annotations: &Annotations) -> Deci
 }
 
 fn upstream_request(call: &CallRequest) -> Request {
-    let params = json_params(call.arguments.as_deref());
+    let params = json_params(call.asked().arguments.as_deref());
     Request {
         id: RequestId::from(1),
         method: "tools/call".to_owned(),

@@ -117,7 +117,7 @@ pub async fn open_activity(
 }
 
 /// Makes a write beyond the limit on the size of a file an error like that of a full disk, instead
-/// of the end of the process. That somebody listens for the signal is enough.
+/// of the end of the process. A listener for the signal is enough.
 fn survive_file_size_limit() {
     if let Err(error) = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())) {
         tracing::warn!(%error, "a file that grows too large would end the process");
@@ -208,7 +208,7 @@ pub(crate) async fn prune_regularly(engine: Arc<Engine>) {
             Ok(_) => {}
             Err(error) => tracing::error!(%error, "activity could not be pruned"),
         }
-        // Whoever keeps less from now on waits for it, so this is soon enough either way.
+        // An operator who keeps less from now on waits for it, so this is soon enough either way.
         let _ = tokio::time::timeout(PRUNE_EVERY, engine.recording_changed()).await;
     }
 }

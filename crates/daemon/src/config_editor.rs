@@ -8,7 +8,6 @@ use axum::http::StatusCode;
 use config::{Document, SaveError, Settings};
 use tokio::sync::Mutex;
 
-use crate::activity_log::record_config_change;
 use crate::engine::Engine;
 use crate::rest::ApiError;
 
@@ -59,18 +58,16 @@ impl ConfigEditor {
         let mut document = Document::load(&self.file()).map_err(|error| invalid(&error))?;
         change(&mut document)?;
         document.save().map_err(|error| not_saved(&error))?;
-        let loaded = self.settings.load().map_err(|error| invalid(&error))?;
-        // The watcher will find the same and have nothing left to do.
-        let config = Arc::new(loaded.config);
-        record_config_change(engine, &engine.config(), &config).await;
-        let applying = engine.apply(config);
-        tokio::time::timeout(PATIENCE, applying).await.map_err(|_| {
-            ApiError::new(
+        // The watcher will have the same file reloaded, which changes nothing.
+        let reloading = engine.reload(self.settings.clone());
+        match tokio::time::timeout(PATIENCE, reloading).await {
+            Ok(Some(reloaded)) => reloaded.map_err(|error| invalid(&error)),
+            Ok(None) | Err(_) => Err(ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "CONFIG_NOT_APPLIED",
                 "the config file is changed, and the daemon is slow to follow",
-            )
-        })
+            )),
+        }
     }
 }
 

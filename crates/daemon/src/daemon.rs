@@ -5,15 +5,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::{Config, ConfigChange, ConfigWatcher, Loaded, Settings};
+use config::{Config, ConfigWatcher, Loaded, Settings};
+use platform::Watchdog;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use upstream::{EraMemory, Guardian, LaunchContext};
+use upstream::{EraMemory, LaunchContext};
 
 use crate::activity_log::{
-    ActivityLogError, open_activity, prune_regularly, record_config_change, record_server_changes,
-    record_started, record_stopped, redactor_for,
+    ActivityLogError, open_activity, prune_regularly, record_server_changes, record_started,
+    record_stopped, redactor_for,
 };
 use crate::config_editor::ConfigEditor;
 use crate::data_dir::{DataDir, DataDirError, Lock};
@@ -53,6 +54,7 @@ pub struct Daemon {
     routes: Routes,
     listeners: Listeners,
     watcher: ConfigWatcher,
+    settings: Settings,
     address: SocketAddr,
     _lock: Lock,
 }
@@ -64,7 +66,7 @@ impl Daemon {
     pub async fn start(
         settings: Settings,
         loaded: Loaded,
-        guardian: Option<Guardian>,
+        watchdog: Watchdog,
     ) -> Result<Self, StartError> {
         let data_dir = DataDir::prepare(&settings.data_dir(&loaded.config))?;
         let lock = data_dir.lock().await?;
@@ -75,7 +77,7 @@ impl Daemon {
         let config = Arc::new(loaded.config.clone());
         // Before the log, which says that the daemon started.
         let pins = Pins::open(data_dir.path())?;
-        let launch_context = launch_context(&data_dir, guardian, &config);
+        let launch_context = launch_context(&data_dir, watchdog, &config);
         let log = open_activity(data_dir.path(), &config, &launch_context.redactor).await?;
         record_started(&log).await;
         let engine = Engine::start(config, launch_context, log.activity, pins).await;
@@ -88,7 +90,8 @@ impl Daemon {
             ),
             engine,
             listeners,
-            watcher: ConfigWatcher::start(settings, loaded),
+            watcher: ConfigWatcher::start(settings.clone(), loaded),
+            settings,
             address,
             _lock: lock,
         })
@@ -106,7 +109,11 @@ impl Daemon {
     /// clients and upstreams do.
     pub async fn run(self, stop: CancellationToken) {
         let mut background = JoinSet::new();
-        background.spawn(follow_config(Arc::clone(&self.engine), self.watcher));
+        background.spawn(follow_config(
+            Arc::clone(&self.engine),
+            self.watcher,
+            self.settings,
+        ));
         background.spawn(record_server_changes(Arc::clone(&self.engine)));
         background.spawn(prune_regularly(Arc::clone(&self.engine)));
         let limits = {
@@ -157,14 +164,10 @@ async fn end_calls(engine: &Engine, draining: &CancellationToken) {
 }
 
 /// What upstreams of a process with this data directory are started with.
-pub fn launch_context(
-    data_dir: &DataDir,
-    guardian: Option<Guardian>,
-    config: &Config,
-) -> LaunchContext {
+pub fn launch_context(data_dir: &DataDir, watchdog: Watchdog, config: &Config) -> LaunchContext {
     LaunchContext {
         redactor: redactor_for(config, data_dir.path()),
-        guardian,
+        watchdog,
         log_dir: Some(data_dir.logs()),
         environment: |name| std::env::var(name).ok(),
         dormant: false,
@@ -172,7 +175,8 @@ pub fn launch_context(
     }
 }
 
-async fn follow_config(engine: Arc<Engine>, watcher: ConfigWatcher) {
+/// Has the config file reloaded whenever the watcher says that it changed.
+async fn follow_config(engine: Arc<Engine>, watcher: ConfigWatcher, settings: Settings) {
     let mut configs = watcher.config();
     let mut reports = watcher.report();
     loop {
@@ -181,15 +185,8 @@ async fn follow_config(engine: Arc<Engine>, watcher: ConfigWatcher) {
                 if changed.is_err() {
                     return;
                 }
-                let config = Arc::clone(&configs.borrow_and_update());
-                let old = engine.config();
-                if *old == *config {
-                    // It was changed through us, and is in force already.
-                    continue;
-                }
-                announce(&old, &config);
-                record_config_change(&engine, &old, &config).await;
-                engine.apply(config).await;
+                // An error is in the report of the watcher, too.
+                let _ = engine.reload(settings.clone()).await;
             }
             changed = reports.changed() => {
                 if changed.is_err() {
@@ -204,21 +201,5 @@ async fn follow_config(engine: Arc<Engine>, watcher: ConfigWatcher) {
                 }
             }
         }
-    }
-}
-
-fn announce(old: &Config, new: &Config) {
-    let change = ConfigChange::between(old, new);
-    tracing::info!(
-        added = change.servers_added.len(),
-        removed = change.servers_removed.len(),
-        changed = change.servers_changed.len(),
-        "config reloaded"
-    );
-    for setting in change.needs_restart {
-        tracing::warn!(
-            ?setting,
-            "this setting takes effect when the daemon is started again"
-        );
     }
 }

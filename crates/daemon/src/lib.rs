@@ -10,6 +10,7 @@ mod data_dir;
 mod endpoint;
 mod engine;
 mod http;
+mod off_thread;
 mod pins;
 mod rest;
 

@@ -147,27 +147,18 @@ impl Pins {
 }
 
 impl PinFiles {
-    /// The text of the file for an upstream's pins.
-    pub(crate) fn encode(server: &ServerName, pins: &ServerPins) -> serde_json::Result<String> {
-        serde_json::to_string(&Written {
-            version: VERSION,
-            server,
-            pins,
-        })
-    }
-
-    /// Replaces the file of an upstream; the new text is on the disk when this returns.
-    pub(crate) fn write(
-        &self,
-        server: &ServerName,
-        text: io::Result<String>,
-    ) -> Result<(), PinsError> {
+    /// Replaces the file of an upstream; the pins are on the disk when this returns.
+    pub(crate) fn write(&self, server: &ServerName, pins: &ServerPins) -> Result<(), PinsError> {
         let Some(directory) = &self.directory else {
             return Ok(());
         };
         let path = directory.join(format!("{server}.json"));
         let attempt = || -> io::Result<()> {
-            let text = text?;
+            let text = serde_json::to_string(&Written {
+                version: VERSION,
+                server,
+                pins,
+            })?;
             make_private(directory)?;
             let new = path.with_extension("new");
             let mut file = create_private(&new)?;
@@ -250,8 +241,7 @@ mod tests {
             quarantined: true,
             ..ServerPins::default()
         };
-        let text = PinFiles::encode(&server, &quarantined).unwrap();
-        pins.files().write(&server, Ok(text)).unwrap();
+        pins.files().write(&server, &quarantined).unwrap();
         data_dir.join(DIRECTORY).join("notes.json")
     }
 
@@ -307,6 +297,6 @@ mod tests {
     fn a_visit_leaves_nothing_behind() {
         let server: ServerName = "notes".parse().unwrap();
         let files = Pins::forgetful().files();
-        files.write(&server, Ok("{}".to_owned())).unwrap();
+        files.write(&server, &ServerPins::default()).unwrap();
     }
 }

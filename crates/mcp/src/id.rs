@@ -1,6 +1,7 @@
 //! Request ids and progress tokens: opaque values that a peer chose and must get back unchanged.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::de::{self, Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -9,11 +10,11 @@ use serde_json::value::RawValue;
 ///
 /// A number keeps the text it arrived as, because `1` and `1.0` are the same number but not the
 /// same bytes, and a peer may compare bytes. A string is kept decoded, because a peer may escape
-/// it differently when it echoes it.
+/// it differently when it echoes it. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RequestId {
-    Number(Box<str>),
-    String(Box<str>),
+    Number(Arc<str>),
+    String(Arc<str>),
 }
 
 /// The token a requester put into `_meta.progressToken`; the same shapes as a request id.
@@ -41,7 +42,7 @@ impl RequestId {
         match text.as_bytes().first()? {
             b'"' => serde_json::from_str::<String>(text)
                 .ok()
-                .map(|decoded| Self::String(decoded.into_boxed_str())),
+                .map(|decoded| Self::String(decoded.into())),
             b'-' | b'0'..=b'9' => Some(Self::Number(text.into())),
             _ => None,
         }
@@ -50,7 +51,7 @@ impl RequestId {
 
 impl From<u64> for RequestId {
     fn from(number: u64) -> Self {
-        Self::Number(number.to_string().into_boxed_str())
+        Self::Number(number.to_string().into())
     }
 }
 

@@ -18,6 +18,7 @@
 
 pub mod client;
 mod client_message;
+mod coarse_timer;
 pub mod error;
 pub mod id;
 pub mod lines;
@@ -40,5 +41,5 @@ pub use members::Members;
 pub use message::{Inbound, Message, Notification, ParseError, Request, Response};
 pub use salvage::asked_call;
 pub use serde_json::value::RawValue;
-pub use strict_json::{DEPTH_LIMIT, check_object};
+pub use strict_json::{DEPTH_LIMIT, check_object, check_raw_object};
 pub use version::ProtocolVersion;

@@ -300,7 +300,7 @@ pub(crate) fn is_null(raw: &RawValue) -> bool {
 }
 
 fn is_version_2(raw: &RawValue) -> bool {
-    // Almost nobody escapes these three characters, but it would be legal.
+    // Hardly any peer escapes these three characters, but it would be legal.
     raw.get() == "\"2.0\"" || serde_json::from_str::<String>(raw.get()).is_ok_and(|it| it == "2.0")
 }
 

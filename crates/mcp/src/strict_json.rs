@@ -24,6 +24,62 @@ pub fn check_object(text: &str) -> Result<(), serde_json::Error> {
     deserializer.end()
 }
 
+/// The same for text that is known to be JSON, which takes a fraction of the time.
+pub fn check_raw_object(raw: &RawValue) -> Result<(), serde_json::Error> {
+    if is_plainly_unique(raw) {
+        return Ok(());
+    }
+    check_object(raw.get())
+}
+
+/// Whether this is an object in which no member is given twice, as far as that can be told quickly:
+/// `false` also where names have escapes, an object has many members or the nesting is deep.
+fn is_plainly_unique(raw: &RawValue) -> bool {
+    let text = raw.get();
+    let mut bytes = text.as_bytes().iter();
+    let mut names: Vec<&str> = Vec::with_capacity(2 * FEW);
+    // Where the names of each open object begin; arrays have none.
+    let mut open: Vec<Option<usize>> = Vec::with_capacity(FEW);
+    let mut at_name = false;
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'{' if open.len() < DEPTH_LIMIT - 1 => {
+                open.push(Some(names.len()));
+                at_name = true;
+            }
+            // All that is in an array belongs to an object around it.
+            b'[' if !open.is_empty() && open.len() < DEPTH_LIMIT - 1 => open.push(None),
+            b'{' | b'[' => return false,
+            b'}' | b']' => {
+                if let Some(Some(start)) = open.pop() {
+                    names.truncate(start);
+                }
+                at_name = false;
+            }
+            b',' => at_name = matches!(open.last(), Some(Some(_))),
+            b'"' if at_name => {
+                let start = text.len() - bytes.len();
+                skip_string(&mut bytes);
+                let end = text.len() - bytes.len() - 1;
+                let (Some(name), Some(Some(first))) = (text.get(start..end), open.last()) else {
+                    return false;
+                };
+                let siblings = names.get(*first..).unwrap_or_default();
+                let is_sure = !name.contains('\\') && siblings.len() < 2 * FEW;
+                if !is_sure || siblings.contains(&name) {
+                    return false;
+                }
+                names.push(name);
+                at_name = false;
+            }
+            b'"' if !open.is_empty() => skip_string(&mut bytes),
+            _ if open.is_empty() && !byte.is_ascii_whitespace() => return false,
+            _ => {}
+        }
+    }
+    true
+}
+
 /// Whether objects and arrays are nested deeper than [`DEPTH_LIMIT`].
 pub(crate) fn is_too_deep(value: &RawValue) -> bool {
     let text = value.get().as_bytes();
@@ -175,6 +231,7 @@ impl<'de> Visitor<'de> for Name {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn error(text: &str) -> String {
         check_object(text).unwrap_err().to_string()
@@ -197,6 +254,36 @@ mod tests {
         let many: String = (0..100).map(|n| format!("\"m{n}\":0,")).collect();
         assert!(error(&format!("{{{many}\"m3\":1}}")).contains("member `m3` is given twice"));
         assert!(error(&format!("{{{many}\"m99\":1}}")).contains("member `m99` is given twice"));
+    }
+
+    proptest! {
+        /// Short names from few letters, so that many are given twice, in any spelling.
+        #[test]
+        fn the_quick_way_refuses_what_the_thorough_way_does(
+            text in prop::collection::vec(
+                prop::sample::select(&[
+                    "{", "}", "[", "]", ",", ":", "\"a\"", "\"b\"", "\"\\u0061\"", "\"a,{\\\"\"", "1", "null", " ",
+                ][..]),
+                0..24,
+            ),
+            members in prop::collection::vec(("[ab]", 0..3_u8), 0..4),
+        ) {
+            let object: String = members
+                .iter()
+                .map(|(name, kind)| match kind {
+                    0 => format!("\"{name}\":1,"),
+                    1 => format!("\"{name}\":{{\"a\":[{{\"b\":2}}]}},"),
+                    _ => format!("\"\\u006{}\":[\"{name}\"],", if name == "a" { 1 } else { 2 }),
+                })
+                .collect();
+            for text in [text.concat(), format!("{{{}}}", object.trim_end_matches(','))] {
+                if let Ok(raw) = RawValue::from_string(text.clone()) {
+                    let quick = check_raw_object(&raw).map_err(|error| error.to_string());
+                    let thorough = check_object(&text).map_err(|error| error.to_string());
+                    prop_assert_eq!(quick, thorough, "{}", text);
+                }
+            }
+        }
     }
 
     #[test]

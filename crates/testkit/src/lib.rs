@@ -27,4 +27,4 @@ pub use upstream::script::{
     Behaviour, Churn, HttpScript, Outcome, Part, Script, Start, Tool, Wire,
 };
 pub use upstream::stdio::{StdioUpstream, serve as serve_stdio, serve_script, wait_for_ever};
-pub use upstream::upstream_program;
+pub use upstream::{upstream_program, watchdog_program};

@@ -8,8 +8,8 @@ use mcp::lines::DEFAULT_LINE_LIMIT;
 use mcp::{ErrorObject, Notification, RawValue, Request};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
+use testkit::DEADLINE;
 use testkit::conformance::{Eras, Fixture};
-use testkit::{DEADLINE, http_client};
 use tokio::process::{Child, Command};
 
 /// Says its name to whoever asks.
@@ -34,7 +34,7 @@ fn hello() -> Hello {
 }
 
 async fn over_http(url: &str) -> Client {
-    let endpoint = HttpEndpoint::new(url.parse().expect("a URL"), http_client());
+    let endpoint = HttpEndpoint::new(url.parse().expect("a URL"));
     let connecting = Client::connect_http(endpoint, hello(), Ada).await;
     connecting.expect("it connects")
 }

@@ -90,7 +90,7 @@ impl Actor {
                 biased;
                 () = self.orders.stop.cancelled() => Next::Stop,
                 () = self.orders.restart.notified() => Next::Restart,
-                failure = self.live_once() => Next::Lost(failure),
+                failure = self.live_once(attempt) => Next::Lost(failure),
             };
             self.end_connection();
             if let Next::Lost(failure) = next {
@@ -125,8 +125,8 @@ impl Actor {
         });
     }
 
-    /// One connection from its start to its end, which it returns.
-    async fn live_once(&self) -> ConnectFailure {
+    /// One connection from its start, after this number of failures in a row, to its end, which it returns.
+    async fn live_once(&self, failures: u32) -> ConnectFailure {
         let switchboard = Switchboard::shared(self.context.clone());
         let connected = match self.connector.connect(&switchboard).await {
             Ok(connected) => connected,
@@ -137,7 +137,7 @@ impl Actor {
         tokio::select! {
             biased;
             loss = connection.lost() => ConnectFailure::Lost(loss),
-            failure = self.serve(&connection) => failure,
+            failure = self.serve(&connection, failures) => failure,
         }
     }
 
@@ -158,7 +158,7 @@ impl Actor {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn serve(&self, connection: &Arc<Connection>) -> ConnectFailure {
+    async fn serve(&self, connection: &Arc<Connection>, failures: u32) -> ConnectFailure {
         let handshake = connection.client.handshake();
         let identity = ServerIdentity::of(&handshake);
         if let Err(failure) = self.relist(connection).await {
@@ -174,6 +174,9 @@ impl Actor {
             status.pid = connection.pid;
             status.connections += 1;
         });
+        if failures > 0 {
+            self.retries.recovered();
+        }
         let tools = self.status.borrow().tools.all().len();
         tracing::info!(server = %self.connector.server.name, tools, "upstream ready");
         if again {
@@ -347,21 +350,21 @@ impl Actor {
                 () = self.orders.restart.notified() => Next::Restart,
             };
         }
-        let pause = backoff::pause(attempt, backoff::jitter());
-        let retry_at = self.retries.reserve(Instant::now() + pause);
-        let retry = retry_at.saturating_duration_since(Instant::now());
+        let was_connected = self.status.borrow().connections > 0;
+        let retry = self.retries.plan(attempt, was_connected);
+        let pause = retry.at.saturating_duration_since(Instant::now());
         tracing::warn!(
             %server,
             error = failure.message,
             attempt,
-            retry_ms = u64::try_from(retry.as_millis()).unwrap_or(u64::MAX),
+            retry_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
             "upstream not connected"
         );
         self.publish(|status| {
             status.state = State::Waiting {
                 failure,
                 attempt,
-                retry_at,
+                retry_at: retry.at,
             };
         });
         let on_demand = async {
@@ -372,7 +375,7 @@ impl Actor {
             biased;
             () = self.orders.stop.cancelled() => Next::Stop,
             () = self.orders.restart.notified() => Next::Restart,
-            () = tokio::time::sleep_until(retry_at.into()) => Next::Retry,
+            () = self.retries.wait(retry) => Next::Retry,
             () = on_demand => Next::Retry,
         }
     }

@@ -26,7 +26,7 @@ pub enum AskError {
     Refused(#[source] ErrorObject),
 }
 
-/// Hears what an upstream says to nobody in particular: that a list or a resource has changed, and
+/// Receives what an upstream says to no client in particular: that a list or a resource has changed, and
 /// log messages that belong to no one request.
 pub trait FleetListener: fmt::Debug + Send + Sync + 'static {
     /// Called between two messages of the upstream, so it must not block.

@@ -7,16 +7,15 @@ use std::time::Duration;
 use config::{HttpProtocol, Limits, ResolvedTransport, ServerConfig};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp::RawValue;
-use mcp::client::{
-    Client, ConnectError, Era, Events, Hello, HttpEndpoint, HttpTransport, same_origin_redirects,
-};
+use mcp::client::{Client, ConnectError, Era, Events, Hello, HttpEndpoint, HttpTransport};
+use platform::{ChildGroup, Endings, Watchdog};
 use redact::SharedRedactor;
 use tokio::task::JoinHandle;
 
 use crate::era::EraMemory;
-use crate::failure::{ConnectFailure, Exit, ExitCode};
+use crate::failure::{ConnectFailure, Exit};
 use crate::listing::budget;
-use crate::process::{ChildGroup, CommandLine, Endings, Guardian};
+use crate::process::CommandLine;
 use crate::starts::Starts;
 use crate::stderr::StderrLog;
 
@@ -25,7 +24,6 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long it may take to answer the question for its era, which is put to it once. Hardly any server
 /// leaves it unanswered, and many take seconds to start.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many lines of stderr are quoted when a child ends by itself.
 const QUOTED_LINES: usize = 3;
@@ -40,8 +38,8 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 /// What starting a connection needs from the process around it.
 #[derive(Debug, Clone)]
 pub struct LaunchContext {
-    /// Wraps stdio children; none in tests of this crate.
-    pub guardian: Option<Guardian>,
+    /// Starts stdio children, and ends them if the daemon dies.
+    pub watchdog: Watchdog,
     /// Where upstream logs go; none keeps them in memory only.
     pub log_dir: Option<std::path::PathBuf>,
     /// What `${env:NAME}` in the config refers to.
@@ -65,7 +63,6 @@ pub(crate) struct Connected {
 #[derive(Debug)]
 pub(crate) struct Process {
     child: ChildGroup,
-    guarded: bool,
     log: StderrLog,
     /// How many lines there were in the log when it was started.
     written_before: u64,
@@ -172,15 +169,15 @@ impl Connector {
                         .collect(),
                     working_dir,
                 };
-                self.start(&line, hello, events).await
+                self.start(line, hello, events).await
             }
             ResolvedTransport::Http {
                 url,
                 headers,
                 protocol,
             } => {
-                let url = reqwest::Url::parse(url.expose()).map_err(ConnectFailure::Url)?;
-                let mut endpoint = HttpEndpoint::new(url, http_client()?);
+                let url = url::Url::parse(url.expose()).map_err(ConnectFailure::Url)?;
+                let mut endpoint = HttpEndpoint::new(url);
                 endpoint.headers = header_map(&headers)?;
                 endpoint.body_limit = self.limits.upstream_message_bytes;
                 endpoint.transport = match protocol {
@@ -199,17 +196,16 @@ impl Connector {
 
     async fn start<E: Events>(
         &self,
-        line: &CommandLine,
+        line: CommandLine,
         hello: Hello,
         events: Arc<E>,
     ) -> Result<Connected, ConnectFailure> {
-        let guardian = self.launch_context.guardian.as_ref();
         let written_before = self.log.count();
         self.starts.admit()?;
-        let (child, pipes) = line.spawn(guardian, &self.endings)?;
+        let started = line.start(&self.launch_context.watchdog, &self.endings);
+        let (child, pipes) = started.await?;
         let mut process = Process {
             child,
-            guarded: guardian.is_some(),
             log: self.log.clone(),
             written_before,
             stderr: tokio::spawn(self.log.clone().collect(pipes.stderr)),
@@ -263,10 +259,7 @@ impl Process {
             let _ = tokio::time::timeout(LAST_WORDS, &mut self.stderr).await;
         }
         Exit {
-            code: ExitCode {
-                status,
-                guarded: self.guarded,
-            },
+            status,
             stderr: self.log.tail_since(self.written_before, QUOTED_LINES),
         }
     }
@@ -284,20 +277,6 @@ async fn within_handshake_timeout(
         Ok(outcome) => outcome.map_err(ConnectFailure::Handshake),
         Err(_) => Err(ConnectFailure::HandshakeTimeout(HANDSHAKE_TIMEOUT)),
     }
-}
-
-fn http_client() -> Result<reqwest::Client, ConnectFailure> {
-    reqwest::Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        // A peer that vanished without a word is noticed by the system within 45 s.
-        .tcp_keepalive(Duration::from_secs(15))
-        .tcp_keepalive_interval(Duration::from_secs(10))
-        .tcp_keepalive_retries(3)
-        // Whether a request is sent twice is decided where its effects are known.
-        .retry(reqwest::retry::never())
-        .redirect(same_origin_redirects())
-        .build()
-        .map_err(ConnectFailure::HttpSetup)
 }
 
 fn header_map(

@@ -6,6 +6,7 @@ use std::time::Duration;
 use mcp::client::{Client, CloseReason, Era, ProgressReceiver, RequestError, RequestOptions};
 use mcp::modern::meta;
 use mcp::{LogLevel, Members, ProgressToken, RawValue};
+use platform::Endings;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::{Mutex, SetOnce, mpsc, watch};
@@ -16,7 +17,6 @@ use crate::client::OnBehalf;
 use crate::connect::{Connected, Process};
 use crate::failure::Loss;
 use crate::health::{Health, Pending};
-use crate::process::Endings;
 use crate::switchboard::Switchboard;
 
 /// How many progress notifications may wait for a slow client before later ones are dropped.
@@ -118,7 +118,7 @@ impl Connection {
         loss
     }
 
-    /// Sends a request on nobody's behalf: the server has nobody to ask.
+    /// Sends a request without a client behind it: the server cannot ask anything.
     pub(crate) async fn send_alone(
         &self,
         outgoing: Outgoing<'_>,
@@ -201,7 +201,7 @@ impl Connection {
                 }
             }
             // Reports come in order while there is room. Where there is none, each replaces the one
-            // before it, so that a client that reads slowly holds up nobody.
+            // before it, so that a slow reader holds up no other.
             if let Some(report) = newest.take()
                 && let Err(mpsc::error::TrySendError::Full(report)) = sink.try_send(report)
             {

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::Arc;
 
 use config::ResolveError;
-use mcp::client::{CloseReason, ConnectError, ListingOverrun, RequestError};
+use mcp::client::{CloseReason, ConnectError, ListingOverrun, RedirectError, RequestError};
 use policy::ServerName;
 
 use crate::health::Dead;
@@ -22,8 +23,6 @@ pub(crate) enum ConnectFailure {
     Url(#[source] url::ParseError),
     #[error("header `{name}` is not valid")]
     Header { name: String, source: http::Error },
-    #[error("cannot set up HTTP")]
-    HttpSetup(#[source] reqwest::Error),
     #[error("the server did not say hello")]
     Handshake(#[source] ConnectError),
     #[error("the server did not say hello within {} s", .0.as_secs())]
@@ -43,18 +42,10 @@ pub(crate) enum ConnectFailure {
 
 /// How a process ended, and what it last wrote to stderr.
 #[derive(Debug, thiserror::Error)]
-#[error("the process ended with {}{}", .code, LastWords(.stderr))]
+#[error("the process ended with {}{}", HowItEnded(*.status), LastWords(.stderr))]
 pub(crate) struct Exit {
-    pub code: ExitCode,
+    pub status: ExitStatus,
     pub stderr: Vec<String>,
-}
-
-/// How a process ended, as far as the guardian lets it be known.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ExitCode {
-    pub status: std::process::ExitStatus,
-    /// Whether the status is the guardian's, which says 128 + n for a signal n.
-    pub guarded: bool,
 }
 
 /// Why a connection that was up is gone.
@@ -98,6 +89,8 @@ pub struct Failure {
     /// Whether trying again without a change is pointless.
     pub permanent: bool,
 }
+
+struct HowItEnded(ExitStatus);
 
 struct LastWords<'a>(&'a [String]);
 
@@ -153,7 +146,9 @@ impl ConnectFailure {
                 let status = cause.http_status().map(|status| status.as_u16());
                 matches!(cause, RequestError::Rpc(_)) || matches!(status, Some(400 | 404 | 405))
             }
-            ConnectError::Probe(_) | ConnectError::EventStream(_) => false,
+            ConnectError::HttpSetup(_) | ConnectError::Probe(_) | ConnectError::EventStream(_) => {
+                false
+            }
         }
     }
 
@@ -183,6 +178,13 @@ impl ConnectFailure {
             ),
             (Self::Url(_), _) => (true, format!("correct {entry}.url")),
             (Self::Header { .. }, _) => (true, format!("correct {entry}.headers")),
+            (
+                Self::Handshake(
+                    ConnectError::Initialize(RequestError::Redirect(error))
+                    | ConnectError::Discover(RequestError::Redirect(error)),
+                ),
+                _,
+            ) => (true, redirect_advice(error, &entry)),
             (_, Some(401)) => (
                 true,
                 format!("the server wants credentials: set {entry}.headers.Authorization"),
@@ -219,6 +221,17 @@ impl ConnectFailure {
     }
 }
 
+fn redirect_advice(error: &RedirectError, entry: &str) -> String {
+    match error {
+        RedirectError::OtherOrigin { to, .. } => format!(
+            "if {to} may have the credentials in {entry}, correct {entry}.url to point there"
+        ),
+        RedirectError::TooMany { .. } | RedirectError::Address(_) => {
+            format!("correct {entry}.url, or the server that redirects")
+        }
+    }
+}
+
 /// An error and its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -235,16 +248,12 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-impl fmt::Display for ExitCode {
+impl fmt::Display for HowItEnded {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let signal = match (self.status.signal(), self.status.code()) {
-            (None, Some(code)) if self.guarded && (129..=192).contains(&code) => Some(code - 128),
-            (signal, _) => signal,
-        };
-        match (signal, self.status.code()) {
+        match (self.0.signal(), self.0.code()) {
             (Some(signal), _) => write!(formatter, "signal {signal}{}", SignalName(signal)),
             (None, Some(code)) => write!(formatter, "exit code {code}"),
-            (None, None) => write!(formatter, "{}", self.status),
+            (None, None) => write!(formatter, "{}", self.0),
         }
     }
 }

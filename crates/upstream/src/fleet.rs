@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use catalog::ToolDefinition;
 use config::{Limits, Secret, ServerConfig};
 use futures_util::future::join_all;
+use platform::Endings;
 use policy::ServerName;
 use redact::SharedRedactor;
 use tokio::sync::{Mutex, watch};
@@ -17,10 +18,9 @@ use crate::backoff::Retries;
 use crate::client::FleetListener;
 use crate::connect::LaunchContext;
 use crate::handle::{Shared, Upstream};
-use crate::process::Endings;
 use crate::state::Status;
 
-/// Set once, when there is somebody to hear.
+/// Set once, when there is a listener.
 pub(crate) type SharedAudience = Arc<OnceLock<Arc<dyn FleetListener>>>;
 
 /// Tools that servers are known to have had, by server.
@@ -95,11 +95,6 @@ impl Fleet {
     /// Strikes out the secrets of all servers, also of those that were here before.
     pub fn redactor(&self) -> &SharedRedactor {
         &self.launch_context.redactor
-    }
-
-    /// Counts the changes so far.
-    pub fn version(&self) -> u64 {
-        *self.shared.changed.borrow()
     }
 
     /// Makes the fleet what the config says. Upstreams whose entry did not change are not touched;

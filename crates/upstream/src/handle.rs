@@ -1,4 +1,4 @@
-//! An upstream as the rest of the house holds it: its status, and a way to call it.
+//! The handle of an upstream: its status, and how it is called.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +9,7 @@ use catalog::ToolDefinition;
 use config::ServerConfig;
 use mcp::client::{Era, Listing, RequestError};
 use mcp::{ErrorObject, LogLevel, RawValue};
+use platform::Endings;
 use policy::{ServerName, ToolName};
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -22,7 +23,6 @@ use crate::fleet::SharedAudience;
 use crate::listing::budget;
 use crate::params::call_params;
 use crate::pool::{Lease, Pool};
-use crate::process::Endings;
 use crate::queue::{Queue, Slot};
 use crate::starts::Starts;
 use crate::state::{State, Status};
@@ -73,7 +73,7 @@ pub struct Forward<'a> {
     pub params: Option<Box<RawValue>>,
     /// Gets the params of progress notifications, as the server sent them.
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
-    /// Whom the server's questions go to; without it, it has nobody to ask.
+    /// The client that the server's questions go to; without one they are refused.
     pub client: Option<&'a OnBehalf>,
     /// Set before anything goes out; while it is not, the server knows nothing of the request.
     pub sent: Option<&'a AtomicBool>,
@@ -196,7 +196,7 @@ impl Upstream {
             launch_context,
             log: log.clone(),
             limits: *limits,
-            endings: Endings::new(),
+            endings: Endings::default(),
             starts: Starts::new(limits),
             failed_starts: Starts::new(limits),
             probe_is_fatal: Arc::default(),

@@ -2,7 +2,7 @@
 //!
 //! A legacy server learns once, when it is greeted, what its client can be asked, and over stdio it
 //! does not say to which call a question belongs. So a client that can be asked anything gets a
-//! connection that was greeted with its own capabilities and that nobody else uses meanwhile.
+//! connection that was greeted with its own capabilities and that no other client uses meanwhile.
 //!
 //! A call that waits for its client's answer may do so for minutes. Where all connections are held
 //! by such calls, the one that has waited longest is ended for the client that needs a connection.
@@ -10,6 +10,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use mcp::RawValue;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -25,7 +26,7 @@ use crate::switchboard::{ServerContext, Switchboard};
 /// for whoever comes, and where none is, one has to wait.
 const MOST_PLACES: usize = 8;
 
-/// A connection that nobody used for so long is given up.
+/// A connection that was idle for this long is closed.
 const IDLE: Duration = Duration::from_mins(10);
 
 #[derive(Debug)]
@@ -243,8 +244,9 @@ impl Pool {
     ) -> Result<Connection, ConnectFailure> {
         let switchboard = Switchboard::private(self.context.clone());
         switchboard.set_session_line(session_line);
-        let connecting = Box::pin(self.connector.connect_for(capabilities, &switchboard));
-        let connected = connecting.await?;
+        // Connecting is rare, and its state must not be part of every call's.
+        let connecting = self.connector.connect_for(capabilities, &switchboard);
+        let connected = connecting.boxed().await?;
         tracing::debug!(server = %self.context.server, "connected once more, for one client");
         Ok(Connection::new(connected, switchboard))
     }

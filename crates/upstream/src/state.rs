@@ -172,11 +172,16 @@ impl ToolList {
     }
 
     pub fn get(&self, name: &ToolName) -> Option<&Arc<ToolDefinition>> {
-        self.all.get(*self.by_name.get(name)?)
+        self.all.get(self.position(name)?)
+    }
+
+    /// Where a tool stands in [`ToolList::all`].
+    pub fn position(&self, name: &ToolName) -> Option<usize> {
+        self.by_name.get(name).copied()
     }
 
     /// Whether it is the very same listing.
-    pub(crate) fn is_identical_to(&self, other: &Self) -> bool {
+    pub fn is_identical_to(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.all, &other.all)
     }
 

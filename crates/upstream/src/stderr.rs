@@ -136,7 +136,7 @@ impl StderrLog {
             };
         };
         let first = shared.count - shared.lines.len() as u64;
-        // Whoever followed an earlier life has seen what is remembered of it.
+        // A reader that followed an earlier process has seen what is remembered of it.
         let wanted = if after.life == shared.life {
             after.line.min(shared.count)
         } else {

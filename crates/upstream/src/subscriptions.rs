@@ -32,7 +32,7 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// Without a connection there is nobody to tell, and nothing to take back later.
+    /// Without a connection there is no server to tell, and nothing to take back later.
     pub(crate) async fn remove(
         &self,
         uri: &str,

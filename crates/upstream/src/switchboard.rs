@@ -146,7 +146,7 @@ impl Switchboard {
         }
     }
 
-    /// Whoever is to hear something that no list or resource is about.
+    /// The recipients of something that no list or resource is about.
     fn tell(&self, notification: &Notification, origin: Origin) {
         if let Some(call) = self.call_of(origin) {
             return call.line.tell(notification);
@@ -183,12 +183,12 @@ async fn ask_any(calls: &[Arc<UnderWay>], request: Request) -> Result<Box<RawVal
 impl Events for Switchboard {
     fn notification(&self, notification: Notification, origin: Origin) {
         match notification.method.as_str() {
-            // Announced when the new list is known here, so that whoever asks is told of it.
+            // Announced when the new list is known here, so that a client that asks then is told of it.
             "notifications/tools/list_changed" => self.context.tools_changed.notify_one(),
             "notifications/prompts/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/resources/updated" => self.context.announce(&notification),
-            // Progress that nobody waits for any more.
+            // Progress of a call that has ended.
             "notifications/progress" => {}
             _ => self.tell(&notification, origin),
         }
@@ -335,7 +335,7 @@ mod tests {
                         own_calls[whose].pop();
                         let id = call.id();
                         drop(call);
-                        // What comes too late is for nobody.
+                        // What comes too late has no recipient.
                         prop_assert_eq!(answers(&shared, Origin::Call(id)), None);
                     }
                     2 => {

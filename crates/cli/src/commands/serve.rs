@@ -4,11 +4,12 @@ use std::path::Path;
 
 use config::{Config, ServerConfig, Settings, Transport};
 use daemon::{ApiKeyError, Daemon, ListenError, StartError};
+use platform::Watchdog;
 use policy::ServerName;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{guardian, log_advice};
+use crate::api::log_advice;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 use crate::settings::config_failure;
@@ -35,7 +36,7 @@ pub(crate) async fn run(settings: Settings, printer: &Printer) -> Outcome {
     let config_file = settings.config_file().to_owned();
     let servers = loaded.config.mcp_servers.len();
     let signals = stop_signals()?;
-    let daemon = Daemon::start(settings, loaded, guardian())
+    let daemon = Daemon::start(settings, loaded, Watchdog::of_this_program())
         .await
         .map_err(|error| start_failure(&error))?;
     printer.text(&banner(&daemon, &config_file, first_run, servers));
@@ -48,7 +49,7 @@ pub(crate) async fn run(settings: Settings, printer: &Printer) -> Outcome {
     }
 }
 
-/// Leaves everything as a crash would; that is what the log and the guardian of upstreams are for.
+/// Leaves everything as a crash would; that is what the log and the watchdog of upstreams are for.
 #[expect(
     clippy::exit,
     reason = "unwinding would wait for what is not to be waited for"

@@ -9,9 +9,10 @@ use std::time::Duration;
 use config::{Config, Settings};
 use daemon::{AgentEndpoint, DataDir, Engine};
 use mcp::server::{LineOptions, serve_lines};
+use platform::Watchdog;
 use tokio::net::UnixStream;
 
-use crate::api::{guardian, log_failure, open_pins};
+use crate::api::{log_failure, open_pins};
 use crate::exit::{Exit, Failure, Outcome};
 
 /// How long an unused connection to the daemon is kept at most.
@@ -29,7 +30,7 @@ pub(crate) async fn run(settings: &Settings) -> Outcome {
     let data_dir = DataDir::prepare(&data_dir).map_err(|error| {
         Failure::from_error(Exit::Failed, "the data directory cannot be used", &error)
     })?;
-    let launch_context = daemon::launch_context(&data_dir, guardian(), &config);
+    let launch_context = daemon::launch_context(&data_dir, Watchdog::of_this_program(), &config);
     let redactor = &launch_context.redactor;
     let activity = daemon::open_activity(data_dir.path(), &config, redactor).await;
     let activity = activity.map_err(|error| log_failure(&error))?.activity;

@@ -166,6 +166,35 @@ async fn a_pinned_definition_that_changes_is_held_until_it_is_approved() {
 }
 
 #[tokio::test]
+async fn an_approval_that_cannot_be_written_changes_nothing() {
+    let (old, new) = (
+        tool("wipe", "Wipes a disk.", &destructive()),
+        tool("wipe", "Wipes two disks.", &destructive()),
+    );
+    let watched = Watched::start(&changing(old, new), "pin").await;
+    let session = watched.session().await;
+    watched.upgrade(&session).await;
+    let pins = watched.daemon.home.path().join(".mcpproxy/pins/up.json");
+    wait_until("the change is on the disk", DEADLINE, async || {
+        let text = std::fs::read_to_string(&pins).unwrap_or_default();
+        text.contains(r#""pending":""#)
+    })
+    .await;
+    // A directory where the new file would be written.
+    let obstacle = pins.with_extension("new");
+    std::fs::create_dir(&obstacle).unwrap();
+    let approve = ["upstream", "approve", "up", "wipe"];
+    let failed = watched.cli(&approve).await;
+    assert_ne!(failed.code, 0);
+    assert!(failed.stderr.contains("nothing was changed"), "{failed:?}");
+    let refused = refusal(&session, "destructive").await;
+    assert_eq!(refused.code, "TOOL_QUARANTINED");
+    std::fs::remove_dir(&obstacle).unwrap();
+    watched.cli(&approve).await.succeeded();
+    succeeds(&session, "destructive").await;
+}
+
+#[tokio::test]
 async fn a_logged_change_is_recorded_and_goes_on() {
     let (old, new) = (
         tool("wipe", "Wipes a disk.", &destructive()),

@@ -12,8 +12,8 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
+use testkit::TestDaemon;
 use testkit::conformance::{Eras, Fixture};
-use testkit::{TestDaemon, http_client};
 use tokio::sync::watch;
 
 use crate::support::home;
@@ -98,7 +98,7 @@ impl Party {
         let mut hello = Hello::new(name, "1");
         hello.era = Some(era);
         hello.capabilities = to_raw_value(&json!({"elicitation": {}})).unwrap();
-        let endpoint = HttpEndpoint::new(url.parse().unwrap(), http_client());
+        let endpoint = HttpEndpoint::new(url.parse().unwrap());
         let client = Client::connect_http(endpoint, hello, user.clone()).await;
         Self {
             client: Arc::new(client.unwrap()),

@@ -7,7 +7,7 @@ use mcp::client::{Client, Era, Events, Hello, HttpEndpoint, Origin, RequestError
 use mcp::{ErrorObject, Notification, RawValue, Request};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use testkit::{TestDaemon, http_client, upstream_program};
+use testkit::{TestDaemon, upstream_program};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Person {
@@ -55,7 +55,7 @@ impl Person {
         hello.era = Some(era);
         hello.capabilities = to_raw_value(capabilities).unwrap();
         let url = daemon.url(path).parse().unwrap();
-        let endpoint = HttpEndpoint::new(url, http_client());
+        let endpoint = HttpEndpoint::new(url);
         let client = Client::connect_http(endpoint, hello, self.clone())
             .await
             .unwrap();

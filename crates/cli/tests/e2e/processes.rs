@@ -39,6 +39,35 @@ async fn nothing_survives_a_daemon_that_is_killed() {
     assert_gone(&pids).await;
 }
 
+/// The watchdog that replaces a killed one is told of the upstreams that run.
+#[tokio::test]
+async fn a_killed_watchdog_is_replaced() {
+    let home = home();
+    let (first, second) = (
+        home.upstream("first", &stubborn()),
+        home.upstream("second", &stubborn()),
+    );
+    let servers = json!({"first": first.config()});
+    let mut daemon = TestDaemon::with_servers(home, servers).await;
+    daemon.session_with(&["first:any"]).await;
+    let old = process::watchdog_of(daemon.pid()).expect("a watchdog");
+    process::kill(old);
+    wait_until("another watchdog runs", DEADLINE, async || {
+        process::watchdog_of(daemon.pid()).is_some_and(|new| new != old)
+    })
+    .await;
+    // An upstream starts only when the watchdog knows it, and all that were started before.
+    let servers = json!({"first": first.config(), "second": second.config()});
+    daemon.reconfigure(json!({"mcpServers": servers}));
+    daemon.session_with(&["second:any"]).await;
+    let records = [first.record(), second.record()];
+    let pids = records.map(|record| [record.pids(), record.grandchildren()].concat());
+    let pids = pids.concat();
+    assert_eq!(pids.len(), 4, "an upstream was started again: {pids:?}");
+    daemon.kill().await;
+    assert_gone(&pids).await;
+}
+
 #[tokio::test]
 async fn a_graceful_stop_ends_children_that_do_not_listen() {
     let home = home();

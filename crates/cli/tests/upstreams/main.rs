@@ -9,6 +9,8 @@ use testkit::{
     DEADLINE, Home, HttpUpstream, Outcome, Refusal, Script, Session, StdioUpstream, TestDaemon,
     Tool, wait_for, wait_until,
 };
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
 
 fn home() -> Home {
     Home::new(Path::new(env!("CARGO_BIN_EXE_mcpproxy")))
@@ -121,6 +123,46 @@ async fn a_write_is_not_sent_twice_when_the_session_is_lost() {
         "{refusal:?}"
     );
     assert_eq!(calls("unknown"), 1);
+}
+
+#[tokio::test]
+async fn a_proxy_of_the_environment_is_used_but_not_for_this_machine() {
+    let home = home();
+    let script = || Script::new([Tool::read_only("look")]);
+    let near = HttpUpstream::start(home.path(), "near", script()).await;
+    // It looks at the path only, so it can stand for a proxy and for what is behind it.
+    let proxy = HttpUpstream::start(home.path(), "proxy", script()).await;
+    let url = proxy.config()["url"].as_str().unwrap().to_owned();
+    let tunnels = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let tunnels_url = format!("http://me:secret@{}", tunnels.local_addr().unwrap());
+    let servers = json!({
+        "near": near.config(),
+        "far": {"url": "http://upstream.invalid/mcp"},
+        "far-tls": {"url": "https://upstream.invalid/mcp"},
+    });
+    let environment = [("HTTP_PROXY", &*url), ("HTTPS_PROXY", &*tunnels_url)];
+    let config = json!({ "mcpServers": servers });
+    let daemon = TestDaemon::start_at(home, config, &environment, "").await;
+    let session = daemon.session_with(&["near:look", "far:look"]).await;
+    for tool in ["near:look", "far:look"] {
+        let read = session.call("call_tool_read", &call(tool, "read")).await;
+        assert!(!is_refused(&read), "{read}");
+    }
+    assert_eq!(near.record().calls().len(), 1);
+    assert_eq!(proxy.record().calls().len(), 1);
+
+    let tunnel = async {
+        let (mut stream, _) = tunnels.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        String::from_utf8(head).unwrap()
+    };
+    let head = tokio::time::timeout(DEADLINE, tunnel).await.unwrap();
+    assert!(head.starts_with("CONNECT upstream.invalid:443 HTTP/1.1\r\n"));
+    // The text "me:secret" in base64.
+    assert!(head.contains("Basic bWU6c2VjcmV0\r\n"), "{head}");
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! What `/mcp` answers.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use mcp::server::{Connection, InitializeResult, RequestContext, Service};
 use mcp::{ErrorObject, RawValue, Request};
@@ -15,6 +14,7 @@ use super::relay::{Answer, caller, progress_token, raw, refused, with_progress};
 use super::response_cache::ResponseCache;
 use crate::engine::{CallRequest, Engine, SearchRequest};
 use crate::http::Principal;
+use crate::off_thread::off_thread;
 
 const INSTRUCTIONS: &str = "Tools of all connected MCP servers, behind six tools. Find a tool with \
 retrieve_tools, then run it with the variant that its call_with names.";
@@ -75,28 +75,26 @@ impl AgentEndpoint {
             return self.call_upstream(variant, &params, context).await;
         }
         match params.name.as_str() {
-            RETRIEVE_TOOLS => self.retrieve_tools(params.arguments),
-            DESCRIBE_TOOL => self.describe_tool(params.arguments),
+            RETRIEVE_TOOLS => self.retrieve_tools(params.arguments).await,
+            DESCRIBE_TOOL => self.describe_tool(params.arguments).await,
             READ_CACHE => self.read_cache(params.arguments, &context),
             "call_tool" => {
-                let call = CallRequest::without_lane(params.arguments);
                 let refusal = Refusal::new(Code::UnknownTool, CALL_TOOL_IS_GONE);
-                self.engine
-                    .refused(&call, &caller(&context), &refusal)
-                    .await;
-                refused(&refusal)
+                let call = CallRequest::without_lane(params.arguments, refusal);
+                match self.engine.call(&call, &caller(&context), None).await {
+                    Ok(result) => Ok(result),
+                    Err(refusal) => refused(&refusal),
+                }
             }
             other => {
                 let message = format!(
                     "Unknown tool: {other}. Tools of upstream servers are found with retrieve_tools \
                      and run with call_tool_read, call_tool_write or call_tool_destructive."
                 );
-                let call = CallRequest::unknown(other.to_owned(), params.arguments);
                 let refusal = Refusal::new(Code::UnknownTool, message);
-                self.engine
-                    .refused(&call, &caller(&context), &refusal)
-                    .await;
-                Err(ErrorObject::invalid_params(refusal.message))
+                let call = CallRequest::unknown(other.to_owned(), params.arguments, refusal);
+                let answer = self.engine.call(&call, &caller(&context), None).await;
+                answer.map_err(|refusal| ErrorObject::invalid_params(refusal.message))
             }
         }
     }
@@ -107,8 +105,7 @@ impl AgentEndpoint {
         params: &ToolCallParams<'_>,
         context: RequestContext,
     ) -> Answer {
-        let mut call = CallRequest::parse(variant, params.arguments);
-        call.meta = params.meta.map(ToOwned::to_owned);
+        let call = CallRequest::parse(variant, params.arguments, params.meta);
         let caller = caller(&context);
         let token = params.meta.and_then(progress_token);
         let outcome = with_progress(token, &context, |progress| {
@@ -126,24 +123,26 @@ impl AgentEndpoint {
         let limit = self.engine.config().tool_response_limit;
         let cut = Cut::new(&result, limit).and_then(|mut cut| {
             let owner = owner(&context.connection);
-            let key = self.cache.keep(&owner, cut.take_whole(), Instant::now());
+            let key = self.cache.keep(&owner, cut.take_whole());
             cut.finish(key.as_deref())
         });
         cut.unwrap_or(result)
     }
 
-    fn retrieve_tools(&self, arguments: Option<&RawValue>) -> Answer {
+    async fn retrieve_tools(&self, arguments: Option<&RawValue>) -> Answer {
         let request: SearchRequest = match parse(RETRIEVE_TOOLS, arguments) {
             Ok(request) => request,
             Err(refusal) => return refused(&refusal),
         };
-        match self.engine.search(&request) {
+        let current = self.engine.current().await;
+        off_thread(move || match current.search(&request) {
             Ok(found) => structured(&found),
             Err(error) => refused(&error.into()),
-        }
+        })
+        .await
     }
 
-    fn describe_tool(&self, arguments: Option<&RawValue>) -> Answer {
+    async fn describe_tool(&self, arguments: Option<&RawValue>) -> Answer {
         let DescribeArguments { names } = match parse(DESCRIBE_TOOL, arguments) {
             Ok(arguments) => arguments,
             Err(refusal) => return refused(&refusal),
@@ -152,8 +151,8 @@ impl AgentEndpoint {
             let message = format!("names must hold 1 to {MAX_DESCRIBED} names");
             return refused(&Refusal::new(Code::InvalidArgs, message));
         }
-        let limit = self.engine.config().tool_response_limit;
-        structured(&self.engine.describe(&names, limit))
+        let in_force = self.engine.current().await;
+        structured(&in_force.describe(&names, in_force.config.tool_response_limit))
     }
 
     fn read_cache(&self, arguments: Option<&RawValue>, context: &RequestContext) -> Answer {
@@ -162,7 +161,7 @@ impl AgentEndpoint {
             Err(refusal) => return refused(&refusal),
         };
         let owner = owner(&context.connection);
-        let Some(text) = self.cache.get(&owner, &arguments.key, Instant::now()) else {
+        let Some(text) = self.cache.get(&owner, &arguments.key) else {
             let message =
                 "Nothing is kept under this key. It may have expired; call the tool again.";
             return refused(&Refusal::new(Code::InvalidArgs, message));
@@ -226,7 +225,7 @@ impl Service for AgentEndpoint {
 }
 
 /// Who may read on in a long result: the session that got it or, in the modern era, which has no
-/// sessions, whoever comes as the same principal and knows the key.
+/// sessions, a caller that is the same principal and knows the key.
 fn owner(connection: &Connection) -> String {
     if connection.protocol.is_modern() {
         let principal = connection.extensions.get::<Principal>();

@@ -59,7 +59,7 @@ pub(super) fn is_wanted(notification: &Notification, wanted: Option<LogLevel>) -
     let params = notification.params.as_deref().map_or("{}", RawValue::get);
     let message = serde_json::from_str::<Message<'_>>(params).ok();
     let level = message.and_then(|message| message.level.parse::<LogLevel>().ok());
-    // A level that nobody knows is no reason to lose the message.
+    // An unknown level is no reason to lose the message.
     level.is_none_or(|level| level >= wanted)
 }
 

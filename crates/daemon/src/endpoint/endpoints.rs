@@ -106,9 +106,8 @@ impl Endpoints {
     }
 
     fn unknown_server(&self, name: &str) -> ApiError {
-        let catalog = self.engine.catalog();
         let error = ApiError::not_found(format!("there is no server '{name}'"));
-        match catalog.suggest_servers(name).first() {
+        match self.engine.similar_server(name) {
             Some(near) => error.hint(format!("did you mean /mcp/server/{near}?")),
             None => error.hint("list the servers with `mcpproxy upstream list`"),
         }

@@ -1,6 +1,7 @@
 //! What all endpoints do with a request: tell who asks, pass progress on, end with the client, and put
 //! what went wrong into words.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use activity::Source;
@@ -38,7 +39,7 @@ pub(super) async fn or_cancelled<T>(
     tokio::select! {
         outcome = call => Ok(outcome),
         () = context.cancelled.cancelled() => {
-            // Nobody is waiting for this answer any more.
+            // The client does not wait for this answer any more.
             Err(ErrorObject::new(codes::CONNECTION_CLOSED, "cancelled"))
         }
     }
@@ -130,7 +131,10 @@ pub(super) async fn call_tool(
     context: &RequestContext,
 ) -> Answer {
     let caller = caller(context);
-    let token = call.params.as_deref().and_then(token_in_params);
+    let token = match call {
+        CallRequest::Direct(call) => token_in_params(&call.params),
+        CallRequest::Lane(_) | CallRequest::Refused(_) => None,
+    };
     let answer = with_progress(token, context, |progress| {
         engine.call_for(call, &caller, progress, Some(client))
     });
@@ -168,13 +172,13 @@ pub(super) fn to_error(error: CallError) -> ErrorObject {
 }
 
 /// Who called, for the log.
-pub(super) fn caller(context: &RequestContext) -> Caller {
+pub(super) fn caller(context: &RequestContext) -> Caller<'_> {
     let connection = &context.connection;
     Caller {
         source: Source::Mcp,
         // A modern client has no session; the id made up for its request would only mislead.
-        session_id: (!connection.protocol.is_modern()).then(|| connection.session.to_string()),
-        client_name: Some(connection.client.name.clone()).filter(|name| !name.is_empty()),
+        session_id: (!connection.protocol.is_modern()).then(|| connection.session.as_str()),
+        client_name: Some(connection.client.name.as_str()).filter(|name| !name.is_empty()),
         request_id: Some(context.request_id.to_string()),
     }
 }
@@ -203,6 +207,12 @@ pub(super) fn refused(refusal: &Refusal) -> Answer {
         "structuredContent": refusal,
         "isError": true
     }))
+}
+
+/// The answer to `tools/list`, with each definition as it is.
+pub(super) fn tools_list<T: Serialize>(tools: impl Iterator<Item = T>) -> Answer {
+    let tools: Vec<T> = tools.collect();
+    raw(&BTreeMap::from([("tools", tools)]))
 }
 
 pub(super) fn raw(value: &impl Serialize) -> Answer {

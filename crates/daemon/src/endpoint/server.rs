@@ -13,8 +13,8 @@ use serde_json::json;
 use upstream::Upstream;
 
 use super::clients::Clients;
-use super::relay::{Answer, call_tool, forward, raw, to_error, until_interrupted};
-use crate::engine::{CallRequest, Engine};
+use super::relay::{Answer, call_tool, forward, raw, to_error, tools_list, until_interrupted};
+use crate::engine::{CallRequest, Engine, ServerInForce};
 
 /// How long a client waits for an upstream that is just being connected.
 const CONNECTING_PATIENCE: Duration = Duration::from_secs(30);
@@ -61,12 +61,7 @@ impl ServerEndpoint {
             "resources/subscribe" => self.subscribe(&request, &context).await,
             "resources/unsubscribe" => self.unsubscribe(&request, &context).await,
             "logging/setLevel" => self.set_level(&request, &context).await,
-            "tools/list" => {
-                let upstream = self.upstream().await?;
-                let client = self.clients.on_behalf(&context);
-                let listing = forward(&upstream, "tools/list", request.params, &client, &context);
-                Ok(self.callable(&upstream, &listing.await?))
-            }
+            "tools/list" => self.tools().await,
             method => {
                 let upstream = self.upstream().await?;
                 let client = self.clients.on_behalf(&context);
@@ -88,45 +83,22 @@ impl ServerEndpoint {
         let params = request.params.clone().unwrap_or_else(empty_object);
         let Named { name, arguments } = parse(&request.method, Some(&params))?;
         let name = format!("{}:{name}", self.server);
-        let call = CallRequest::by_tier(name, arguments, params.clone());
+        let call = CallRequest::direct(name, arguments, params.clone());
         let client = self.clients.on_behalf(context);
         call_tool(&self.engine, &call, &client, context).await
     }
 
-    /// The list without tools that wait for the operator and without those whose names no call
-    /// may have; as it is where there are none.
-    fn callable(&self, upstream: &Upstream, page: &RawValue) -> Box<RawValue> {
-        #[derive(Deserialize)]
-        struct Named {
-            name: ToolName,
-        }
-
-        let status = upstream.status();
-        let is_callable = |tool: &RawValue| {
-            let Ok(Named { name }) = serde_json::from_str(tool.get()) else {
-                return false;
-            };
-            !status
-                .tools
-                .get(&name)
-                .is_some_and(|tool| self.engine.holds(tool))
-        };
-        let shown = || -> Option<Box<RawValue>> {
-            let mut members = Members::parse(page).ok()?;
-            let Some(listed) = members.get("tools") else {
-                return Some(page.to_owned());
-            };
-            let mut tools: Vec<&RawValue> = serde_json::from_str(listed.get()).ok()?;
-            let before = tools.len();
-            tools.retain(|tool| is_callable(tool));
-            if tools.len() == before {
-                return Some(page.to_owned());
-            }
-            let tools = raw(&tools).ok()?;
-            members.set("tools", tools);
-            members.to_raw().ok()
-        };
-        shown().unwrap_or_else(empty_object)
+    /// The tools that may be called, each as the upstream wrote it. They come from what is in force and
+    /// not from the upstream's own answer: a server that tells its clients something else than it
+    /// tells mcpproxy must not reach them with definitions that were neither audited nor pinned.
+    async fn tools(&self) -> Answer {
+        self.upstream().await?;
+        let in_force = self.engine.current().await;
+        let server = in_force.server(&self.server).into_iter();
+        let callable = server
+            .flat_map(ServerInForce::tools)
+            .filter(|state| state.hold.is_none());
+        tools_list(callable.map(|state| &state.definition().raw))
     }
 
     async fn subscribe(&self, request: &Request, context: &RequestContext) -> Answer {
@@ -253,8 +225,9 @@ pub(super) fn parameter_headers(
     tool: &str,
 ) -> Option<Arc<ParameterHeaders>> {
     let name: ToolName = tool.parse().ok()?;
-    let status = engine.fleet().get(server)?.status();
-    let schema = status.tools.get(&name)?.input_schema.as_deref()?;
+    let in_force = engine.in_force();
+    let tool = in_force.server(server)?.tool(&name)?;
+    let schema = tool.definition().input_schema.as_deref()?;
     if !schema.get().contains("x-mcp-header") {
         return None;
     }

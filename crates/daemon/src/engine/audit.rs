@@ -1,11 +1,11 @@
-//! The auditor's view of the tools that are connected, or of a list that somebody saved.
+//! The auditor's report on the tools in force, or on a list that the operator saved.
 
 use auditor::{Manifest, Operator, Report, ToolFacts, Violation, audit_all, verify};
 use catalog::ToolDefinition;
 use policy::ServerName;
 
-use super::Engine;
-use super::live_catalog::{ToolState, facts};
+use super::in_force::InForce;
+use super::tools::facts;
 
 /// A report, and what a manifest says of the same tools.
 #[derive(Debug)]
@@ -14,26 +14,20 @@ pub(crate) struct Audited {
     pub violations: Vec<Violation>,
 }
 
-impl Engine {
-    pub(super) fn known(&self, tool: &ToolDefinition) -> ToolState {
-        self.catalog.known(&self.fleet, tool)
-    }
-
+impl InForce {
     /// Audits the tools of all upstreams, or of one.
     pub(crate) fn audit(
         &self,
         server: Option<&ServerName>,
         manifest: Option<&Manifest>,
     ) -> Audited {
-        let catalog = self.catalog();
-        let tools: Vec<_> = catalog
-            .tools()
-            .filter(|entry| server.is_none_or(|server| entry.tool.id.server() == server))
-            .map(|entry| ToolFacts {
-                pinned: self.known(entry.tool).standing.pinned,
-                ..facts(entry.tool)
-            })
-            .collect();
+        let tools = self.tools().map(|(state, _)| ToolFacts {
+            pinned: state.pinned,
+            ..facts(state.definition())
+        });
+        let is_wanted =
+            |tool: &ToolFacts<'_>| server.is_none_or(|name| tool.server == name.as_str());
+        let tools: Vec<_> = tools.filter(is_wanted).collect();
         self.audit_facts(&tools, manifest)
     }
 
@@ -48,11 +42,10 @@ impl Engine {
     }
 
     fn audit_facts(&self, tools: &[ToolFacts<'_>], manifest: Option<&Manifest>) -> Audited {
-        let config = self.config.load();
         let operator = Operator {
-            overrides: Some(config.tool_overrides.compiled()),
-            unannotated: config.intent_declaration.unannotated,
-            distrust: Some(&config.distrust),
+            overrides: Some(self.config.tool_overrides.compiled()),
+            unannotated: self.config.intent_declaration.unannotated,
+            distrust: Some(&self.config.distrust),
         };
         Audited {
             report: audit_all(tools, operator),

@@ -1,23 +1,23 @@
-//! The one path of a call: locate, decide, record, send, record.
+//! The one path of a call: resolve, decide, record, send, record.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use catalog::ToolDefinition;
+use activity::{Facts, Given};
 use mcp::{ErrorObject, RawValue};
 use policy::{
-    Call, Code, IntentDeclaration, IntentMode, Refusal, Tier, ToolId, ToolVariant, decide,
+    Annotations, Call, Code, DeclaredIntent, IntentDeclaration, IntentMode, Refusal, Tier, ToolId,
+    ToolVariant, decide,
 };
 use tokio::sync::mpsc;
-use upstream::{CallError, Forward, OnBehalf, ToolCall, Upstream};
+use upstream::{CallError, Forward, OnBehalf, ToolCall};
 
-use super::locate::{Located, unavailable};
 use super::recording::{Decided, log_entry};
-use super::redecide::facts_of;
-use super::{CallRequest, Caller, Engine};
+use super::request::{CallRequest, DirectCall, LaneCall};
+use super::tools::{Resolved, unavailable};
+use super::{Caller, Engine};
 
-/// What is told of an upstream's error, in bytes of its text and of its data.
+/// How much of an upstream's error is passed on, in bytes of its text and of its data.
 const MOST_ERROR_TEXT: usize = 10_000;
 const MOST_ERROR_DATA: usize = 100_000;
 
@@ -32,10 +32,17 @@ pub(crate) struct Failed {
     pub error: Option<ErrorObject>,
 }
 
+/// A request that names a tool.
+#[derive(Clone, Copy)]
+enum Acceptable<'a> {
+    Lane(&'a LaneCall),
+    Direct(&'a DirectCall),
+}
+
 /// A call that may be sent.
-struct Admitted {
-    tool: ToolId,
-    upstream: Arc<Upstream>,
+struct Admitted<'a> {
+    call: Acceptable<'a>,
+    resolved: Resolved,
     decided: Decided,
     variant: ToolVariant,
 }
@@ -53,7 +60,7 @@ impl Engine {
     pub async fn call(
         &self,
         request: &CallRequest,
-        caller: &Caller,
+        caller: &Caller<'_>,
         progress: Option<Progress>,
     ) -> Result<Box<RawValue>, Refusal> {
         let answer = self.call_for(request, caller, progress, None).await;
@@ -64,23 +71,22 @@ impl Engine {
     pub(crate) async fn call_for(
         &self,
         request: &CallRequest,
-        caller: &Caller,
+        caller: &Caller<'_>,
         progress: Option<Progress>,
         client: Option<&OnBehalf>,
     ) -> Result<Box<RawValue>, Failed> {
         let _under_way = self.under_way.begin();
         let started = Instant::now();
+        let name = &request.asked().name;
         let admitting = self.under_way.or_interrupted(self.admit(request));
         let admitted = match admitting.await {
             Some(Ok(admitted)) => admitted,
-            None => {
-                let refusal = interrupted(&request.name, false);
-                let entry = log_entry(request, caller, None, request.variant);
-                self.record_refusal(entry, &refusal, started.elapsed())
-                    .await;
-                return Err(refusal.into());
-            }
-            Some(Err(rejected)) => {
+            rejected => {
+                let rejected = rejected.and_then(Result::err).unwrap_or_else(|| Rejected {
+                    refusal: interrupted(name, false),
+                    decided: None,
+                    variant: request.variant(),
+                });
                 let decided = rejected.decided.as_ref();
                 let entry = log_entry(request, caller, decided, rejected.variant);
                 self.record_refusal(entry, &rejected.refusal, started.elapsed())
@@ -89,49 +95,21 @@ impl Engine {
             }
         };
         let variant = admitted.variant;
-        let effective = admitted.decided.decision.effective.tier();
-        // The lane is the caller's word; that a tool only reads has to be known of the tool.
-        let repeatable = effective == Some(Tier::ReadOnly);
         let entry = log_entry(request, caller, Some(&admitted.decided), Some(variant));
         let record = self.record_start(entry, variant).await?;
-        // Boxed: the endpoints move this future about before it runs, each move a copy of its state,
-        // and most of that would be room for what the upstream's client needs.
         let sent = AtomicBool::new(false);
-        let answer = match &request.params {
-            None => {
-                let call = ToolCall {
-                    tool: admitted.tool.tool(),
-                    arguments: request.arguments.as_deref(),
-                    meta: request.meta.as_deref(),
-                    progress,
-                    sent: Some(&sent),
-                    repeatable,
-                };
-                let calling = Box::pin(admitted.upstream.call_tool(call));
-                self.under_way.or_interrupted(calling).await
-            }
-            Some(params) => {
-                let forward = Forward {
-                    method: "tools/call",
-                    params: Some(params.clone()),
-                    progress,
-                    client,
-                    sent: Some(&sent),
-                    repeatable,
-                };
-                let calling = Box::pin(admitted.upstream.request(forward));
-                self.under_way.or_interrupted(calling).await
-            }
-        };
+        // Boxed: the endpoints move this future before it runs, each move copies its state, and most
+        // of that state belongs to the upstream's client.
+        let sending = Box::pin(admitted.send(progress, client, &sent));
         let mut error = None;
-        let answer = match answer {
+        let answer = match self.under_way.or_interrupted(sending).await {
             Some(answer) => answer.map_err(|failure| {
                 if let CallError::Rpc(answered) = &failure {
                     error = Some(answered.clone());
                 }
-                failed(&admitted.tool, failure)
+                failed(admitted.call.tool(), failure)
             }),
-            None => Err(interrupted(&request.name, sent.load(Ordering::Relaxed))),
+            None => Err(interrupted(name, sent.load(Ordering::Relaxed))),
         };
         if let Some(record) = record {
             self.record_end(record, &answer, started.elapsed()).await;
@@ -139,30 +117,26 @@ impl Engine {
         answer.map_err(|refusal| Failed { refusal, error })
     }
 
-    /// Records a call that its endpoint has refused already.
-    pub(crate) async fn refused(&self, request: &CallRequest, caller: &Caller, refusal: &Refusal) {
-        let entry = log_entry(request, caller, None, request.variant);
-        self.record_refusal(entry, refusal, Duration::ZERO).await;
-    }
-
-    async fn admit(&self, request: &CallRequest) -> Result<Admitted, Rejected> {
+    async fn admit<'a>(&self, request: &'a CallRequest) -> Result<Admitted<'a>, Rejected> {
         let undecided = |refusal| Rejected {
             refusal,
             decided: None,
-            variant: request.variant,
+            variant: request.variant(),
         };
-        let tool = request.tool().map_err(undecided)?;
-        let located = self.locate(&tool).await;
-        let Located {
-            upstream,
-            definition,
-        } = located.map_err(|refusal| {
-            // Of a call that goes nowhere, an intent that does not hold is the first thing to mend.
-            undecided(self.intent_refusal(request).unwrap_or(refusal))
+        let call = match request {
+            CallRequest::Lane(call) => Acceptable::Lane(call),
+            CallRequest::Direct(call) => Acceptable::Direct(call),
+            CallRequest::Refused(call) => return Err(undecided(call.refusal.clone())),
+        };
+        let resolved = self.resolve(call.tool()).await.map_err(|refusal| {
+            // An agent has to correct its intent before the name of the tool matters.
+            undecided(self.intent_refusal(call).unwrap_or(refusal))
         })?;
-        let by_tier = || self.standing(&definition).call_with;
-        let variant = request.variant.unwrap_or_else(by_tier);
-        let decided = self.decide(request, variant, &definition);
+        let variant = match call {
+            Acceptable::Lane(call) => call.variant,
+            Acceptable::Direct(_) => resolved.state.call_with,
+        };
+        let decided = call.decide(variant, &resolved);
         if let Some(refusal) = decided.decision.refusal().cloned() {
             return Err(Rejected {
                 refusal,
@@ -171,52 +145,120 @@ impl Engine {
             });
         }
         if let Some(warning) = decided.decision.warning() {
-            tracing::warn!(%tool, tool_variant = variant.as_str(), "{warning}");
+            tracing::warn!(tool = %call.tool(), tool_variant = variant.as_str(), "{warning}");
         }
         Ok(Admitted {
-            tool,
-            upstream,
+            call,
+            resolved,
             decided,
             variant,
         })
     }
 
-    fn decide(
-        &self,
-        request: &CallRequest,
-        variant: ToolVariant,
-        definition: &ToolDefinition,
-    ) -> Decided {
-        let known = self.known(definition);
-        let config = self.config.load();
-        let overrides = config.tool_overrides.compiled();
-        let tool = &definition.id;
-        let call = Call {
-            variant,
-            tool,
-            intent: request.intent.as_ref(),
-            annotations: definition.annotations.as_ref(),
-            override_tier: overrides.tier_for(tool).map(|(tier, _)| tier),
-            audited_tier: Some(known.audit.tier),
-            distrusted: config.distrust.matches(tool.server()),
-            pinned: known.standing.pinned,
-            hold: known.standing.hold,
+    fn intent_refusal(&self, call: Acceptable<'_>) -> Option<Refusal> {
+        let Acceptable::Lane(call) = call else {
+            return None;
         };
-        let mut rules = config.intent_declaration;
-        if request.variant.is_none() {
-            // An endpoint without lanes has no place to declare an intent either.
-            rules.mode = IntentMode::Inferred;
-        }
-        Decided {
-            decision: decide(&call, &rules),
-            facts: facts_of(&call, request.variant.is_some()),
+        let mode = self.in_force().config.intent_declaration.mode;
+        IntentDeclaration::check(call.asked.intent.as_ref(), call.variant, mode).err()
+    }
+}
+
+// === impl Acceptable ===
+
+impl<'a> Acceptable<'a> {
+    fn tool(self) -> &'a ToolId {
+        match self {
+            Self::Lane(call) => &call.tool,
+            Self::Direct(call) => &call.tool,
         }
     }
 
-    fn intent_refusal(&self, request: &CallRequest) -> Option<Refusal> {
-        let mode = self.config.load().intent_declaration.mode;
-        let variant = request.variant?;
-        IntentDeclaration::check(request.intent.as_ref(), variant, mode).err()
+    fn decide(self, variant: ToolVariant, resolved: &Resolved) -> Decided {
+        let (state, config) = (&resolved.state, &resolved.in_force.config);
+        let mut rules = config.intent_declaration;
+        let intent = match self {
+            Self::Lane(call) => call.asked.intent.as_ref(),
+            Self::Direct(_) => {
+                // An endpoint without lanes has no place to declare an intent either.
+                rules.mode = IntentMode::Inferred;
+                None
+            }
+        };
+        let call = Call {
+            variant,
+            tool: self.tool(),
+            intent,
+            annotations: state.definition().annotations.as_ref(),
+            override_tier: state.override_tier,
+            audited_tier: Some(state.audit().tier),
+            distrusted: state.distrusted,
+            pinned: state.pinned,
+            hold: state.hold,
+        };
+        Decided {
+            decision: decide(&call, &rules),
+            facts: facts_of(&call, matches!(self, Self::Lane(_))),
+        }
+    }
+}
+
+// === impl Admitted ===
+
+impl Admitted<'_> {
+    async fn send(
+        &self,
+        progress: Option<Progress>,
+        client: Option<&OnBehalf>,
+        sent: &AtomicBool,
+    ) -> Result<Box<RawValue>, CallError> {
+        let upstream = &self.resolved.upstream;
+        // The lane is the caller's word; that a tool only reads has to be known of the tool.
+        let repeatable = self.decided.decision.effective.tier() == Some(Tier::ReadOnly);
+        match self.call {
+            Acceptable::Lane(call) => {
+                let call = ToolCall {
+                    tool: call.tool.tool(),
+                    arguments: call.asked.arguments.as_deref(),
+                    meta: call.meta.as_deref(),
+                    progress,
+                    sent: Some(sent),
+                    repeatable,
+                };
+                upstream.call_tool(call).await
+            }
+            Acceptable::Direct(call) => {
+                let forward = Forward {
+                    method: "tools/call",
+                    params: Some(call.params.clone()),
+                    progress,
+                    client,
+                    sent: Some(sent),
+                    repeatable,
+                };
+                upstream.request(forward).await
+            }
+        }
+    }
+}
+
+/// What a call was decided upon, for its record.
+pub(super) fn facts_of(call: &Call<'_>, lane_chosen: bool) -> Facts {
+    let intent = call.intent;
+    let word = |word: fn(&DeclaredIntent) -> Option<&str>| intent.and_then(word);
+    Facts {
+        declared_tier: call.annotations.and_then(Annotations::declared_tier),
+        audited_tier: call.audited_tier,
+        pinned: call.pinned,
+        hold: call.hold,
+        lane_chosen,
+        intent_given: intent.is_some(),
+        operation_type: Given::of(word(|intent| intent.operation_type.as_deref()), |text| {
+            text.parse::<policy::OperationType>().ok()
+        }),
+        data_sensitivity: Given::of(word(|intent| intent.data_sensitivity.as_deref()), |text| {
+            text.parse::<policy::DataSensitivity>().ok()
+        }),
     }
 }
 
@@ -231,7 +273,7 @@ impl From<Refusal> for Failed {
     }
 }
 
-/// What is said of a call that the end of the daemon cut short.
+/// The refusal of a call that the end of the daemon cut short.
 fn interrupted(name: &str, sent: bool) -> Refusal {
     let message = if sent {
         format!(

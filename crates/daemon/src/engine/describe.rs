@@ -2,18 +2,18 @@
 
 use std::collections::HashSet;
 
-use catalog::Entry;
 use mcp::RawValue;
 use policy::{Hold, Provenance, Tier, ToolId, ToolVariant};
 use serde::Serialize;
 
-use super::Engine;
+use super::in_force::InForce;
+use super::tools::ToolState;
 
 /// Characters of a name that is not found which are repeated in the answer. No tool has more.
 const LONGEST_NAME: usize = 200;
 
 #[derive(Debug, Serialize)]
-pub struct DescribeResult {
+pub(crate) struct DescribeResult {
     pub tools: Vec<Described>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_found: Vec<NotFound>,
@@ -22,7 +22,7 @@ pub struct DescribeResult {
 /// A tool in the answer.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Described {
+pub(crate) enum Described {
     Whole(Box<Description>),
     /// There is no room for it in this answer.
     Omitted {
@@ -32,7 +32,7 @@ pub enum Described {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Description {
+pub(crate) struct Description {
     pub name: ToolId,
     /// The definition as the upstream announced it. None while the tool is held: its words are
     /// what the operator has to judge, and not for an agent to read before.
@@ -56,16 +56,15 @@ pub struct Description {
 }
 
 #[derive(Debug, Serialize)]
-pub struct NotFound {
+pub(crate) struct NotFound {
     pub name: String,
     pub did_you_mean: Vec<ToolId>,
 }
 
-impl Engine {
+impl InForce {
     /// Describes each tool once, in about `limit` characters for all of them; 0 is no limit.
-    pub fn describe(&self, names: &[String], limit: usize) -> DescribeResult {
+    pub(crate) fn describe(&self, names: &[String], limit: usize) -> DescribeResult {
         let limit = if limit == 0 { usize::MAX } else { limit };
-        let catalog = self.catalog();
         let mut result = DescribeResult {
             tools: Vec::new(),
             not_found: Vec::new(),
@@ -73,59 +72,63 @@ impl Engine {
         let mut seen = HashSet::new();
         let mut left = limit;
         for name in names.iter().filter(|name| seen.insert(name.as_str())) {
-            let entry = name.parse::<ToolId>().ok().and_then(|id| catalog.get(&id));
-            if let Some(entry) = entry {
-                let described = self.describe_within(&entry, left, limit);
+            let id = name.parse::<ToolId>().ok();
+            let found = id.and_then(|id| Some((self.tool(&id)?, self.catalog.get(&id)?)));
+            if let Some((state, entry)) = found {
+                let described = describe_within(state, entry.stale, left, limit);
                 left = left.saturating_sub(size_of(&described));
                 result.tools.push(described);
             } else {
                 let name: String = name.chars().take(LONGEST_NAME).collect();
                 result.not_found.push(NotFound {
-                    did_you_mean: catalog.suggest_tools(&name),
+                    did_you_mean: self.catalog.suggest_tools(&name),
                     name,
                 });
             }
         }
         result
     }
+}
 
-    /// The description if it fits into what is left; else what fits, and how to get the rest.
-    fn describe_within(&self, entry: &Entry<'_>, left: usize, limit: usize) -> Described {
-        let mut description = self.describe_entry(entry);
-        if description.definition.is_some() && size_of(&description) > limit {
-            description.note = Some(format!(
-                "the definition has {} bytes, more than tool_response_limit ({limit}) lets pass",
-                entry.tool.raw.get().len()
-            ));
-            description.definition = None;
-            description.signature = Some(entry.tool.signature());
-        }
-        // The first one is always there: a signature is short, and asking again would not help.
-        if left == limit || size_of(&description) <= left {
-            return Described::Whole(Box::new(description));
-        }
-        let name = entry.tool.id.clone();
-        let omitted = format!(
-            "there is no room for it in this answer; call describe_tool with {{\"names\": [{:?}]}}",
-            name.as_str()
-        );
-        Described::Omitted { name, omitted }
+/// The description if it fits into what is left; else what fits, and how to get the rest.
+fn describe_within(tool: &ToolState, stale: bool, left: usize, limit: usize) -> Described {
+    let mut description = Description::of(tool, stale);
+    let tool = tool.definition();
+    if description.definition.is_some() && size_of(&description) > limit {
+        description.note = Some(format!(
+            "the definition has {} bytes, more than tool_response_limit ({limit}) lets pass",
+            tool.raw.get().len()
+        ));
+        description.definition = None;
+        description.signature = Some(tool.signature());
     }
+    // The first one is always there: a signature is short, and asking again would not help.
+    if left == limit || size_of(&description) <= left {
+        return Described::Whole(Box::new(description));
+    }
+    let name = tool.id.clone();
+    let omitted = format!(
+        "there is no room for it in this answer; call describe_tool with {{\"names\": [{:?}]}}",
+        name.as_str()
+    );
+    Described::Omitted { name, omitted }
+}
 
-    fn describe_entry(&self, entry: &Entry<'_>) -> Description {
-        let standing = self.standing(entry.tool);
-        Description {
-            name: entry.tool.id.clone(),
-            definition: standing.hold.is_none().then(|| entry.tool.raw.clone()),
+impl Description {
+    fn of(tool: &ToolState, stale: bool) -> Self {
+        let definition = tool.definition();
+        Self {
+            name: definition.id.clone(),
+            definition: tool.hold.is_none().then(|| definition.raw.clone()),
             signature: None,
             note: None,
-            audited_tier: standing.audited_tier(),
-            effective_tier: standing.effective.tier(),
-            provenance: standing.effective.provenance(),
-            reason: standing.reason(),
-            call_with: standing.call_with,
-            hold: standing.hold,
-            stale: entry.stale,
+            audited_tier: tool.audit().tier,
+            effective_tier: tool.effective.tier(),
+            provenance: tool.effective.provenance(),
+            reason: tool.reason(),
+            call_with: tool.call_with,
+            hold: tool.hold,
+            stale,
         }
     }
 }

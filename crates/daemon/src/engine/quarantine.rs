@@ -16,7 +16,9 @@ use utoipa::ToSchema;
 
 use super::Engine;
 use super::flood::{CHANGED, Cause};
-use super::live_catalog::ToolState;
+use super::in_force::{InForce, ServerInForce};
+use super::owner::{Command, PinChange};
+use super::tools::ToolState;
 use crate::pins::PinsError;
 
 /// What waits for the operator's word on one upstream.
@@ -51,12 +53,12 @@ pub(crate) struct ToolDrift {
 
 /// What to approve.
 #[derive(Debug)]
-pub(crate) struct Approval<'a> {
-    pub server: &'a ServerName,
+pub(crate) struct Approval {
+    pub server: ServerName,
     /// Everything that waits, if empty.
-    pub tools: &'a [ToolName],
+    pub tools: Vec<ToolName>,
     /// The definitions that were looked at; another one is not approved unseen.
-    pub seen: &'a BTreeMap<ToolName, Fingerprint>,
+    pub seen: BTreeMap<ToolName, Fingerprint>,
     pub source: Source,
 }
 
@@ -72,28 +74,26 @@ pub(crate) enum QuarantineError {
     ChangedMeanwhile(ToolId),
     #[error("the pins cannot be written, so nothing was changed")]
     NotSaved(#[from] PinsError),
+    #[error("mcpproxy is stopping")]
+    Stopping,
 }
 
-impl Engine {
+impl InForce {
     /// What waits for the operator's word on an upstream.
     pub(crate) fn drift(&self, server: &ServerName) -> ServerDrift {
-        let announced = self.known_of(server);
-        let trust = self
-            .fleet
-            .get(server)
-            .map(|upstream| upstream.config().trust);
-        // A copy: what follows looks at the catalog, which may want the pins for itself.
-        let pins = self.catalog.pins().read(server, Clone::clone);
-        let tools = announced.iter().filter_map(|(name, known)| {
-            let pin = pins.tools.get(name);
-            let waits = known.standing.hold.is_some() || pin.is_some_and(|pin| pin.tiers_kept);
-            waits.then(|| self.tool_drift(name, known, pin))
+        let announced = self.announced(server);
+        let pins = self.pins_of(server);
+        let tools = announced.iter().filter_map(|(name, state)| {
+            let pin = pins.tools.get(*name);
+            let waits = state.hold.is_some() || pin.is_some_and(|pin| pin.tiers_kept);
+            waits.then(|| ToolDrift::of(state, pin))
         });
         let absent = pins
             .tools
             .iter()
-            .filter(|(name, pin)| pin.quarantined && !announced.contains_key(*name))
+            .filter(|(name, pin)| pin.quarantined && !announced.contains_key(name))
             .map(|(name, pin)| ToolDrift::absent(name, pin));
+        let trust = self.server(server).map(|it| it.upstream.config().trust);
         ServerDrift {
             server: server.clone(),
             trust: trust.unwrap_or_default(),
@@ -102,57 +102,85 @@ impl Engine {
         }
     }
 
-    /// Pins what is announced now, and ends quarantines. Returns what was waiting.
-    pub(crate) async fn approve(
+    /// The tools that an upstream announces, ordered by name.
+    fn announced(&self, server: &ServerName) -> BTreeMap<&ToolName, &ToolState> {
+        let tools = self
+            .server(server)
+            .into_iter()
+            .flat_map(ServerInForce::tools);
+        tools
+            .map(|state| (state.definition().id.tool(), &**state))
+            .collect()
+    }
+}
+
+impl Approval {
+    /// What is waiting and is approved by this.
+    fn covers(
         &self,
-        approval: &Approval<'_>,
+        in_force: &InForce,
+        pins: &ServerPins,
     ) -> Result<ServerDrift, QuarantineError> {
-        let server = approval.server;
-        let announced = self.known_of(server);
-        let mut waiting = self.drift(server);
-        for name in approval.tools {
-            let pinned = self
-                .catalog
-                .pins()
-                .read(server, |pins| pins.tools.contains_key(name));
-            if !pinned && !announced.contains_key(name) {
+        let server = &self.server;
+        let announced = in_force.announced(server);
+        let mut waiting = in_force.drift(server);
+        for name in self
+            .tools
+            .iter()
+            .filter(|name| !announced.contains_key(name))
+        {
+            if !pins.tools.contains_key(name) {
                 return Err(QuarantineError::UnknownTool(server.clone(), name.clone()));
             }
-            let quarantined = waiting.tools.iter().any(|tool| tool.name == *name);
-            if !quarantined && !announced.contains_key(name) {
+            if !waiting.tools.iter().any(|tool| tool.name == *name) {
                 return Err(QuarantineError::NotAnnounced(server.clone(), name.clone()));
             }
         }
-        if waiting.quarantined && !approval.tools.is_empty() {
+        if waiting.quarantined && !self.tools.is_empty() {
             return Err(QuarantineError::WholeServer(server.clone()));
         }
-        if !approval.tools.is_empty() {
-            waiting
-                .tools
-                .retain(|tool| approval.tools.contains(&tool.name));
+        if !self.tools.is_empty() {
+            waiting.tools.retain(|tool| self.tools.contains(&tool.name));
         }
-        for (name, seen) in approval.seen {
-            let now = announced.get(name).map(|known| known.fingerprint);
+        for (name, seen) in &self.seen {
+            let now = announced.get(name).map(|state| state.tool.fingerprint);
             if waiting.tools.iter().any(|tool| tool.name == *name) && now != Some(*seen) {
                 let id = ToolId::new(server.clone(), name.clone());
                 return Err(QuarantineError::ChangedMeanwhile(id));
             }
         }
-        let names: Vec<_> = waiting.tools.iter().map(|tool| &tool.name).collect();
-        let change = |pins: &mut ServerPins| {
-            if approval.tools.is_empty() {
-                pins.quarantined = false;
+        Ok(waiting)
+    }
+
+    /// Pins what is announced now. Returns what was waiting.
+    fn apply(
+        &self,
+        in_force: &InForce,
+        pins: &mut ServerPins,
+    ) -> Result<ServerDrift, QuarantineError> {
+        let waiting = self.covers(in_force, pins)?;
+        let announced = in_force.announced(&self.server);
+        if self.tools.is_empty() {
+            pins.quarantined = false;
+        }
+        for tool in &waiting.tools {
+            if let Some(state) = announced.get(&tool.name) {
+                pins.approve(&state.tool.announced());
+            } else if let Some(pin) = pins.tools.get_mut(&tool.name) {
+                pin.quarantined = false;
             }
-            for name in names {
-                if let Some(known) = announced.get(name) {
-                    pins.approve(&known.announced());
-                } else if let Some(pin) = pins.tools.get_mut(name) {
-                    pin.quarantined = false;
-                }
-            }
-        };
-        self.catalog.pins().change(server, change).await?;
-        self.record_approval(&waiting, approval).await;
+        }
+        Ok(waiting)
+    }
+}
+
+impl Engine {
+    /// Pins what is announced now, and ends quarantines. Returns what was waiting.
+    pub(crate) async fn approve(&self, approval: Approval) -> Result<ServerDrift, QuarantineError> {
+        let (server, source) = (approval.server.clone(), approval.source);
+        let change: PinChange = Box::new(move |in_force, pins| approval.apply(in_force, pins));
+        let waiting = self.change_pins(server, change).await?;
+        self.record_approval(&waiting, source).await;
         Ok(waiting)
     }
 
@@ -163,25 +191,19 @@ impl Engine {
         tools: &[ToolName],
         source: Source,
     ) -> Result<ServerDrift, QuarantineError> {
-        // Tools that were never listed have no pin to mark.
-        let announced = self.known_of(server);
-        let pins = self.catalog.pins();
-        let unknown = pins.read(server, |pins| {
-            let known = |name: &&ToolName| pins.tools.contains_key(*name);
-            tools.iter().find(|name| !known(name)).cloned()
-        });
-        if let Some(name) = unknown.filter(|name| !announced.contains_key(name)) {
-            return Err(QuarantineError::UnknownTool(server.clone(), name));
-        }
-        let change = |pins: &mut ServerPins| {
-            pins.quarantined |= tools.is_empty();
-            for name in tools {
-                if let Some(pin) = pins.tools.get_mut(name) {
-                    pin.quarantined = true;
+        let (name, marked) = (server.clone(), tools.to_vec());
+        let change: PinChange = Box::new(move |in_force, pins| {
+            pins.quarantined |= marked.is_empty();
+            for tool in marked {
+                // Every tool that was ever listed has a pin.
+                match pins.tools.get_mut(&tool) {
+                    Some(pin) => pin.quarantined = true,
+                    None => return Err(QuarantineError::UnknownTool(name, tool)),
                 }
             }
-        };
-        pins.change(server, change).await?;
+            Ok(in_force.drift(&name))
+        });
+        self.change_pins(server.clone(), change).await?;
         let marked = json!({"action": "quarantined"});
         if tools.is_empty() {
             self.record_change(server, None, source, &marked, Outcome::Success)
@@ -191,11 +213,25 @@ impl Engine {
             self.record_change(server, Some(name), source, &marked, Outcome::Success)
                 .await;
         }
-        let mut drift = self.drift(server);
+        let mut drift = self.in_force().drift(server);
         if !tools.is_empty() {
             drift.tools.retain(|tool| tools.contains(&tool.name));
         }
         Ok(drift)
+    }
+
+    async fn change_pins(
+        &self,
+        server: ServerName,
+        change: PinChange,
+    ) -> Result<ServerDrift, QuarantineError> {
+        let command = |done| Command::ChangePins {
+            server,
+            change,
+            done,
+        };
+        let changed = self.ask(command).await;
+        changed.unwrap_or(Err(QuarantineError::Stopping))
     }
 
     /// Records what the definition of a tool has become.
@@ -254,7 +290,7 @@ impl Engine {
 
     /// Whether a tool with these tiers would be open to a lane that was closed to it before.
     fn lowers(&self, tool: &ToolId, before: PinnedTiers, after: PinnedTiers) -> bool {
-        let config = self.config.load();
+        let config = self.config();
         let unannotated = config.intent_declaration.unannotated;
         let facts = TierFacts {
             override_tier: None,
@@ -270,36 +306,11 @@ impl Engine {
         EffectiveTier::resolve(&facts, unannotated) != EffectiveTier::resolve(&pinned, unannotated)
     }
 
-    fn known_of(&self, server: &ServerName) -> BTreeMap<ToolName, ToolState> {
-        let catalog = self.catalog();
-        let tools = catalog.tools_of(server);
-        tools
-            .map(|entry| (entry.tool.id.tool().clone(), self.known(entry.tool)))
-            .collect()
-    }
-
-    fn tool_drift(&self, name: &ToolName, known: &ToolState, pin: Option<&Pin>) -> ToolDrift {
-        let announced = known.announced();
-        let standing = self.standing(announced.tool);
-        ToolDrift {
-            name: name.clone(),
-            hold: standing.hold,
-            reason: standing.reason(),
-            fingerprint: Some(known.fingerprint),
-            pinned_fingerprint: pin.map(|pin| pin.fingerprint),
-            announced_tier: announced.tiers().declared,
-            pinned_tier: pin.and_then(|pin| pin.tiers.declared),
-            difference: pin
-                .map(|pin| difference(&pin.definition, &announced.tool.raw))
-                .unwrap_or_default(),
-        }
-    }
-
-    async fn record_approval(&self, approved: &ServerDrift, approval: &Approval<'_>) {
-        let server = approval.server;
+    async fn record_approval(&self, approved: &ServerDrift, source: Source) {
+        let server = &approved.server;
         if approved.quarantined {
             let change = json!({"action": "approved"});
-            self.record_change(server, None, approval.source, &change, Outcome::Success)
+            self.record_change(server, None, source, &change, Outcome::Success)
                 .await;
         }
         for tool in &approved.tools {
@@ -313,7 +324,7 @@ impl Engine {
                 "difference": &tool.difference,
             });
             let name = Some(&tool.name);
-            self.record_change(server, name, approval.source, &change, Outcome::Success)
+            self.record_change(server, name, source, &change, Outcome::Success)
                 .await;
         }
     }
@@ -342,6 +353,22 @@ impl Engine {
 }
 
 impl ToolDrift {
+    fn of(state: &ToolState, pin: Option<&Pin>) -> Self {
+        let definition = state.definition();
+        Self {
+            name: definition.id.tool().clone(),
+            hold: state.hold,
+            reason: state.reason(),
+            fingerprint: Some(state.tool.fingerprint),
+            pinned_fingerprint: pin.map(|pin| pin.fingerprint),
+            announced_tier: state.declared_tier(),
+            pinned_tier: pin.and_then(|pin| pin.tiers.declared),
+            difference: pin
+                .map(|pin| difference(&pin.definition, &definition.raw))
+                .unwrap_or_default(),
+        }
+    }
+
     /// A tool that is in quarantine and not announced.
     fn absent(name: &ToolName, pin: &Pin) -> Self {
         Self {

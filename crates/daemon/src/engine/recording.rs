@@ -8,7 +8,7 @@ use activity::{
 };
 use config::Payloads;
 use mcp::RawValue;
-use policy::{Code, Decision, Refusal, ToolVariant};
+use policy::{Code, Decision, DeclaredIntent, Refusal, ToolVariant};
 use serde::Deserialize;
 
 use super::flood::Cause;
@@ -23,10 +23,10 @@ const TEXT_NOT_KEPT: &str = "the tool answered with an error, whose text is not 
 
 /// On whose behalf a call is made, for the log.
 #[derive(Debug, Clone)]
-pub struct Caller {
+pub struct Caller<'a> {
     pub source: Source,
-    pub session_id: Option<String>,
-    pub client_name: Option<String>,
+    pub session_id: Option<&'a str>,
+    pub client_name: Option<&'a str>,
     pub request_id: Option<String>,
 }
 
@@ -54,16 +54,17 @@ struct TextContent {
 /// What is known of a call before it is sent or refused.
 pub(super) fn log_entry<'a>(
     request: &'a CallRequest,
-    caller: &'a Caller,
+    caller: &'a Caller<'_>,
     decided: Option<&Decided>,
     variant: Option<ToolVariant>,
 ) -> Start<'a> {
     let decision = decided.map(|decided| &decided.decision);
-    let (server_name, tool_name) = match request.name.split_once(':') {
+    let asked = request.asked();
+    let (server_name, tool_name) = match asked.name.split_once(':') {
         Some((server, tool)) => (Some(server), Some(tool)),
         None => (
             None,
-            Some(request.name.as_str()).filter(|name| !name.is_empty()),
+            Some(asked.name.as_str()).filter(|name| !name.is_empty()),
         ),
     };
     let effective = decision.map(|decision| decision.effective);
@@ -73,13 +74,13 @@ pub(super) fn log_entry<'a>(
     Start {
         server_name,
         tool_name,
-        arguments: request.arguments.as_deref().map(RawValue::get),
-        request_bytes: request.bytes as u64,
-        session_id: caller.session_id.as_deref(),
-        client_name: caller.client_name.as_deref(),
+        arguments: asked.arguments.as_deref().map(RawValue::get),
+        request_bytes: asked.bytes as u64,
+        session_id: caller.session_id,
+        client_name: caller.client_name,
         request_id: caller.request_id.as_deref(),
         metadata: Metadata {
-            intent: recorded_intent(request, decision),
+            intent: recorded_intent(asked.intent.as_ref(), decision),
             tool_variant: variant,
             effective_tier: effective.and_then(policy::EffectiveTier::tier),
             provenance: effective.map(policy::EffectiveTier::provenance),
@@ -156,7 +157,7 @@ impl Engine {
             Ok(result) => upstream_error(result).map(|text| (Code::UpstreamError, text)),
             Err(refusal) => Some((refusal.code, refusal.message.clone())),
         };
-        let keeps_text = self.config().activity.payloads == Payloads::Full;
+        let keeps_text = self.in_force.load().config.activity.payloads == Payloads::Full;
         let outcome = match &failure {
             None => Outcome::Success,
             Some((Code::Interrupted, text)) => Outcome::Interrupted { message: text },
@@ -212,7 +213,10 @@ fn kind_of(code: Code) -> Kind {
 }
 
 /// The intent that held or, for a refused call, what could be understood of the declared one.
-fn recorded_intent(request: &CallRequest, decision: Option<&Decision>) -> Option<RecordedIntent> {
+fn recorded_intent(
+    declared: Option<&DeclaredIntent>,
+    decision: Option<&Decision>,
+) -> Option<RecordedIntent> {
     if let Some(intent) = decision.and_then(Decision::intent) {
         return Some(RecordedIntent {
             operation_type: Some(intent.operation_type),
@@ -220,8 +224,7 @@ fn recorded_intent(request: &CallRequest, decision: Option<&Decision>) -> Option
             reason: intent.reason.clone(),
         });
     }
-    let declared = request.intent.as_ref()?;
-    Some(RecordedIntent {
+    declared.map(|declared| RecordedIntent {
         operation_type: declared
             .operation_type
             .as_deref()

@@ -141,26 +141,6 @@ fn holds(hold: Hold, tool: &ToolId, config: &Config) -> bool {
     }
 }
 
-/// What a call is decided upon, for its record.
-pub(super) fn facts_of(call: &Call<'_>, lane_chosen: bool) -> Facts {
-    let intent = call.intent;
-    let word = |word: fn(&DeclaredIntent) -> Option<&str>| intent.and_then(word);
-    Facts {
-        declared_tier: call.annotations.and_then(Annotations::declared_tier),
-        audited_tier: call.audited_tier,
-        pinned: call.pinned,
-        hold: call.hold,
-        lane_chosen,
-        intent_given: intent.is_some(),
-        operation_type: Given::of(word(|intent| intent.operation_type.as_deref()), |text| {
-            text.parse::<policy::OperationType>().ok()
-        }),
-        data_sensitivity: Given::of(word(|intent| intent.data_sensitivity.as_deref()), |text| {
-            text.parse::<policy::DataSensitivity>().ok()
-        }),
-    }
-}
-
 /// The line that says what a decision is, if it is anything but plain consent.
 pub(super) fn message(decision: &Decision) -> Option<String> {
     let refusal: Option<&Refusal> = decision.refusal();
@@ -184,8 +164,10 @@ mod tests {
     use proptest::test_runner::TestRunner;
     use redact::Redactor;
 
+    use super::super::Caller;
+    use super::super::call::facts_of;
     use super::super::recording::{Decided, log_entry};
-    use super::super::{CallRequest, Caller};
+    use super::super::request::{Asked, CallRequest, LaneCall};
     use super::*;
 
     const CALLS: usize = 10_000;
@@ -294,13 +276,13 @@ mod tests {
     }
 
     /// Decides a scenario as a live call is decided.
-    fn decided(scenario: &Scenario, config: &Config, request: &CallRequest) -> Decided {
+    fn decided(scenario: &Scenario, config: &Config) -> Decided {
         let tool: ToolId = scenario.tool.parse().unwrap();
         let override_tier = config.tool_overrides.compiled().tier_for(&tool);
         let call = Call {
             variant: scenario.variant,
             tool: &tool,
-            intent: request.intent.as_ref(),
+            intent: scenario.intent.as_ref(),
             annotations: scenario.annotations.as_ref(),
             override_tier: override_tier.map(|(tier, _)| tier),
             audited_tier: Some(scenario.audited),
@@ -347,10 +329,18 @@ mod tests {
         let mut expected = std::collections::HashMap::new();
         for _ in 0..CALLS {
             let scenario = strategy.new_tree(&mut runner).unwrap().current();
-            let mut request = CallRequest::parse(scenario.variant, None);
-            scenario.tool.clone_into(&mut request.name);
-            request.intent.clone_from(&scenario.intent);
-            let decided = decided(&scenario, &configs[scenario.config], &request);
+            let request = CallRequest::Lane(LaneCall {
+                asked: Asked {
+                    name: scenario.tool.to_owned(),
+                    arguments: None,
+                    intent: scenario.intent.clone(),
+                    bytes: 0,
+                },
+                variant: scenario.variant,
+                tool: scenario.tool.parse().unwrap(),
+                meta: None,
+            });
+            let decided = decided(&scenario, &configs[scenario.config]);
             let variant = Some(scenario.variant);
             let entry = log_entry(&request, &caller, Some(&decided), variant);
             let outcome = match decided.decision.refusal() {

@@ -6,7 +6,8 @@ use policy::{Code, Hold, Provenance, Refusal, ServerName, Tier, ToolId, ToolVari
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Engine;
+use super::in_force::InForce;
+use super::tools::ToolState;
 use super::view::{annotations_of, no_annotations};
 
 const DEFAULT_LIMIT: usize = 10;
@@ -24,7 +25,7 @@ out the server and lane filters.";
 /// The arguments of `retrieve_tools`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SearchRequest {
+pub(crate) struct SearchRequest {
     pub query: String,
     #[serde(default)]
     pub limit: Option<i64>,
@@ -42,7 +43,7 @@ pub struct SearchRequest {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Detail {
+pub(crate) enum Detail {
     /// Whole schemas for the best hits until the budget is spent, signatures for the rest.
     #[default]
     Auto,
@@ -51,7 +52,7 @@ pub enum Detail {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct SearchResult {
+pub(crate) struct SearchResult {
     pub tools: Vec<SearchHit>,
     /// How many tools match, of which `tools` are the best.
     pub total: usize,
@@ -61,7 +62,7 @@ pub struct SearchResult {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct SearchHit {
+pub(crate) struct SearchHit {
     #[schema(value_type = String)]
     pub name: ToolId,
     #[schema(value_type = String)]
@@ -93,13 +94,13 @@ pub struct SearchHit {
 
 /// What a tool counts as, and who says so.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct KnownTier {
+pub(crate) struct KnownTier {
     pub effective_tier: Option<Tier>,
     pub provenance: Provenance,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum SearchError {
+pub(crate) enum SearchError {
     #[error("query is empty; say what the tool should do")]
     EmptyQuery,
     #[error("limit is {0}; it must be between 1 and {MAX_LIMIT}")]
@@ -122,8 +123,8 @@ impl From<SearchError> for Refusal {
     }
 }
 
-impl Engine {
-    pub fn search(&self, request: &SearchRequest) -> Result<SearchResult, SearchError> {
+impl InForce {
+    pub(crate) fn search(&self, request: &SearchRequest) -> Result<SearchResult, SearchError> {
         if request.query.trim().is_empty() {
             return Err(SearchError::EmptyQuery);
         }
@@ -138,25 +139,25 @@ impl Engine {
         let server = request
             .server
             .as_deref()
-            .map(|name| self.known_server(name))
+            .map(|name| self.server_named(name))
             .transpose()?;
-        let catalog = self.catalog();
         let on_lane = |tool: &catalog::ToolDefinition| {
-            lane.is_none_or(|lane| self.standing(tool).call_with == lane)
+            let state = || self.tool(&tool.id);
+            lane.is_none_or(|lane| state().is_some_and(|state| state.call_with == lane))
         };
         let mut query = Query::new(&request.query, limit);
         query.server = server.as_ref();
         query.filter = Some(&on_lane);
-        let found = catalog.search(&query);
-        let mut budget = self.config.load().retrieve_tools.schema_budget;
+        let found = self.catalog.search(&query);
+        let mut budget = self.config.retrieve_tools.schema_budget;
         let detail = request.detail.unwrap_or_default();
         let mut tools: Vec<_> = found
             .hits
             .iter()
-            .map(|hit| self.hit(hit, detail, &mut budget))
+            .filter_map(|hit| Some(show(hit, self.tool(&hit.tool.id)?, detail, &mut budget)))
             .collect();
         if request.explain {
-            for (tool, explained) in tools.iter_mut().zip(catalog.explain(&query)) {
+            for (tool, explained) in tools.iter_mut().zip(self.catalog.explain(&query)) {
                 tool.explanation = Some(explained.reasons);
             }
         }
@@ -168,57 +169,57 @@ impl Engine {
         })
     }
 
-    fn hit(&self, hit: &Hit, detail: Detail, budget: &mut usize) -> SearchHit {
-        let tool = &hit.tool;
-        let schema = tool.input_schema.as_deref();
-        let cost = schema.map_or(0, |schema| schema.get().len());
-        let whole = match detail {
-            Detail::Full => true,
-            Detail::Compact => false,
-            Detail::Auto => cost <= *budget,
-        };
-        if detail == Detail::Auto {
-            // The first schema that does not fit ends the whole ones, so that the order of detail
-            // is the order of rank.
-            *budget = if whole { *budget - cost } else { 0 };
-        }
-        let description = match detail {
-            Detail::Full => tool.description.clone(),
-            Detail::Auto => summary(&tool.description, SUMMARY_LENGTH),
-            Detail::Compact => summary(&tool.description, COMPACT_SUMMARY_LENGTH),
-        };
-        let standing = self.standing(tool);
-        let open = standing.hold.is_none();
-        SearchHit {
-            name: tool.id.clone(),
-            server: tool.id.server().clone(),
-            description: if open { description } else { standing.reason() },
-            score: rounded(hit.score),
-            input_schema: schema.filter(|_| whole && open).map(ToOwned::to_owned),
-            signature: (!whole && open).then(|| signature(schema)),
-            annotations: if open {
-                annotations_of(tool)
-            } else {
-                no_annotations()
-            },
-            tier: (detail != Detail::Compact).then(|| KnownTier {
-                effective_tier: standing.effective.tier(),
-                provenance: standing.effective.provenance(),
-            }),
-            call_with: standing.call_with,
-            hold: standing.hold,
-            stale: hit.stale,
-            explanation: None,
-        }
-    }
-
-    fn known_server(&self, name: &str) -> Result<ServerName, SearchError> {
+    fn server_named(&self, name: &str) -> Result<ServerName, SearchError> {
         let unknown = || SearchError::Server {
             name: name.to_owned(),
-            near: self.catalog().suggest_servers(name),
+            near: self.catalog.suggest_servers(name),
         };
         let server: ServerName = name.parse().map_err(|_| unknown())?;
-        self.fleet.get(&server).map(|_| server).ok_or_else(unknown)
+        self.server(&server).map(|_| server).ok_or_else(unknown)
+    }
+}
+
+/// A hit with as much detail as is wanted and the budget for schemas allows.
+fn show(hit: &Hit, state: &ToolState, detail: Detail, budget: &mut usize) -> SearchHit {
+    let tool = &hit.tool;
+    let schema = tool.input_schema.as_deref();
+    let cost = schema.map_or(0, |schema| schema.get().len());
+    let whole = match detail {
+        Detail::Full => true,
+        Detail::Compact => false,
+        Detail::Auto => cost <= *budget,
+    };
+    if detail == Detail::Auto {
+        // The first schema that does not fit ends the whole ones, so that the order of detail
+        // is the order of rank.
+        *budget = if whole { *budget - cost } else { 0 };
+    }
+    let description = match detail {
+        Detail::Full => tool.description.clone(),
+        Detail::Auto => summary(&tool.description, SUMMARY_LENGTH),
+        Detail::Compact => summary(&tool.description, COMPACT_SUMMARY_LENGTH),
+    };
+    let open = state.hold.is_none();
+    SearchHit {
+        name: tool.id.clone(),
+        server: tool.id.server().clone(),
+        description: if open { description } else { state.reason() },
+        score: rounded(hit.score),
+        input_schema: schema.filter(|_| whole && open).map(ToOwned::to_owned),
+        signature: (!whole && open).then(|| signature(schema)),
+        annotations: if open {
+            annotations_of(tool)
+        } else {
+            no_annotations()
+        },
+        tier: (detail != Detail::Compact).then(|| KnownTier {
+            effective_tier: state.effective.tier(),
+            provenance: state.effective.provenance(),
+        }),
+        call_with: state.call_with,
+        hold: state.hold,
+        stale: hit.stale,
+        explanation: None,
     }
 }
 

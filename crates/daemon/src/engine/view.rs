@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use auditor::Audit;
-use catalog::ToolDefinition;
+use catalog::{ServerPins, ToolDefinition};
 use mcp::RawValue;
-use policy::{Annotations, EffectiveTier, Hold, Provenance, Tier, TierFacts, ToolId, ToolVariant};
+use policy::{Hold, Provenance, Tier, ToolId, ToolVariant, Trust};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Engine;
+use super::in_force::InForce;
+use super::tools::{AuditedTool, ToolState};
 
 /// One tool with what is known of its tier.
 #[derive(Debug, Serialize, ToSchema)]
@@ -38,90 +38,36 @@ pub(crate) struct ToolView {
     pub stale: bool,
 }
 
-/// How a tool stands under the rules in force.
-#[derive(Debug, Clone)]
-pub(super) struct Standing {
-    pub override_tier: Option<Tier>,
-    pub effective: EffectiveTier,
-    pub call_with: ToolVariant,
-    pub hold: Option<Hold>,
-    audit: Arc<Audit>,
-}
-
-impl Engine {
-    pub(super) fn standing(&self, tool: &ToolDefinition) -> Standing {
-        let known = self.known(tool);
-        let config = self.config.load();
-        let unannotated = config.intent_declaration.unannotated;
-        let overrides = config.tool_overrides.compiled();
-        let override_tier = overrides.tier_for(&tool.id).map(|(tier, _)| tier);
-        let facts = TierFacts {
-            override_tier,
-            declared: declared_tier(tool),
-            audited: Some(known.audit.tier),
-            distrusted: config.distrust.matches(tool.id.server()),
-            pinned: known.standing.pinned,
-        };
-        let effective = EffectiveTier::resolve(&facts, unannotated);
-        Standing {
-            override_tier,
-            effective,
-            call_with: effective.call_with(unannotated),
-            hold: known.standing.hold,
-            audit: known.audit,
-        }
-    }
-
-    /// Whether the tool must not be shown or called until the operator approves it.
-    pub(crate) fn holds(&self, tool: &ToolDefinition) -> bool {
-        self.known(tool).standing.hold.is_some()
-    }
-
-    pub(crate) fn view(&self, tool: &ToolDefinition, stale: bool) -> ToolView {
-        let standing = self.standing(tool);
+impl ToolState {
+    pub(crate) fn view(&self, stale: bool) -> ToolView {
+        let tool = self.definition();
         ToolView {
             name: tool.id.clone(),
             server: tool.id.server().clone(),
             title: tool.title.clone(),
             description: tool.description.clone(),
             annotations: annotations_of(tool),
-            declared_tier: declared_tier(tool),
-            audited_tier: standing.audited_tier(),
-            override_tier: standing.override_tier,
-            effective_tier: standing.effective.tier(),
-            provenance: standing.effective.provenance(),
-            reason: standing.reason(),
-            call_with: standing.call_with,
-            hold: standing.hold,
+            declared_tier: self.declared_tier(),
+            audited_tier: self.audit().tier,
+            override_tier: self.override_tier,
+            effective_tier: self.effective.tier(),
+            provenance: self.effective.provenance(),
+            reason: self.reason(),
+            call_with: self.call_with,
+            hold: self.hold,
             stale,
         }
     }
 }
 
-impl Standing {
-    pub(super) fn audited_tier(&self) -> Tier {
-        self.audit.tier
+impl InForce {
+    /// A tool of an upstream that is not in force, as it would be if it were.
+    pub(crate) fn preview(&self, definition: &Arc<ToolDefinition>, trust: Trust) -> ToolView {
+        let tool = AuditedTool::of(definition, None);
+        let mut pins = ServerPins::clone(&self.pins_of(definition.id.server()));
+        pins.observe(&tool.announced(), trust);
+        ToolState::new(tool, &pins, &self.config).view(false)
     }
-
-    /// Why the tool is to be called as it is, or why it cannot be.
-    pub(super) fn reason(&self) -> String {
-        let (effective, call_with) = (self.effective, self.call_with);
-        if let Some(hold) = self.hold {
-            return format!("The tool is {hold}, so no lane may call it.");
-        }
-        match effective {
-            EffectiveTier::Audited(_) => {
-                let why = &self.audit.reason;
-                format!("The tool is {effective} ({why}), so call it with {call_with}.")
-            }
-            _ => format!("The tool is {effective}, so call it with {call_with}."),
-        }
-    }
-}
-
-fn declared_tier(tool: &ToolDefinition) -> Option<Tier> {
-    let hints = tool.annotations.as_ref();
-    hints.and_then(Annotations::declared_tier)
 }
 
 /// The annotations as the server wrote them; an empty object where it wrote none, so that agents

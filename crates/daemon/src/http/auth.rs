@@ -1,4 +1,4 @@
-//! Who is asking: somebody on our own socket, somebody with the key, or nobody in particular.
+//! Authentication: a request comes over our own socket, with the API key, or anonymously.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ const KEY_HEADER: &str = "x-api-key";
 pub(crate) enum Principal {
     /// The user who runs the daemon, over the Unix socket.
     Owner,
-    /// Whoever has the API key.
+    /// A caller that has the API key.
     KeyHolder,
     /// A client on this machine that was not asked for a key.
     Anonymous,
@@ -209,7 +209,7 @@ pub(super) async fn of_mcp_client(
         };
     }
     // Some clients send an Authorization of their own to every server they know, so a wrong key is
-    // none. It tells a client nothing either: whoever comes without one may do the same.
+    // none. It tells a client nothing either: a caller without one may do the same.
     Ok(match (transport, offered_key(headers)) {
         (Transport::Socket, _) => Principal::Owner,
         (_, Some(key)) if state.api_key.matches(key) => Principal::KeyHolder,

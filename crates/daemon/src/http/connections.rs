@@ -1,6 +1,6 @@
 //! The connections of one listener: what each is waiting for, and when it has waited too long.
 //!
-//! Connections note their progress; one watchdog per listener compares it with the limits of the
+//! Connections note their progress; one sweep per listener compares it with the limits of the
 //! config. No request needs a timer of its own.
 
 use std::collections::HashMap;
@@ -25,6 +25,8 @@ const ROOM_CHECK: Duration = Duration::from_millis(50);
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(250);
 const SHORTEST_TICK: Duration = Duration::from_millis(10);
 const LONGEST_TICK: Duration = Duration::from_secs(1);
+/// How often clients that do not read are looked for while more is unread than allowed.
+const EXCEEDED_TICK: Duration = Duration::from_millis(100);
 
 /// All open connections of one listener.
 #[derive(Debug)]
@@ -35,9 +37,9 @@ pub(super) struct Connections {
     next: AtomicU64,
     /// Bytes of answers that were given to connections and that no client has taken yet.
     unread: AtomicUsize,
-    /// What `unread` may be before the watchdog looks at it.
+    /// What `unread` may be before the sweep looks at it.
     unread_limit: AtomicUsize,
-    /// Wakes the watchdog: there is a first connection, or too much is unread.
+    /// Wakes the sweep: there is a first connection, or too much is unread.
     look: Notify,
     left: Notify,
     full: Seldom,
@@ -75,7 +77,7 @@ enum Phase {
     Answer,
 }
 
-/// Why the watchdog closes a connection.
+/// Why the sweep closes a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Overdue {
     Idle,
@@ -183,7 +185,13 @@ impl Connections {
             if self.len() == 0 {
                 look.await;
             } else {
-                let _ = timeout(tick(&current), look).await;
+                let is_exceeded = self.unread.load(Ordering::Relaxed) > current.unread_bytes;
+                let longest = if is_exceeded {
+                    EXCEEDED_TICK
+                } else {
+                    LONGEST_TICK
+                };
+                let _ = timeout(tick(&current).min(longest), look).await;
             }
             self.close_overdue(&current, Instant::now());
         }
@@ -191,7 +199,7 @@ impl Connections {
 
     fn close_overdue(&self, limits: &Limits, now: Instant) {
         let mut closed = [0_usize; 4];
-        let mut stalled = Vec::new();
+        let (mut stalled, mut unread) = (Vec::new(), 0);
         {
             let open = self.open();
             for connection in open.values() {
@@ -202,14 +210,17 @@ impl Connections {
                 if let Some(overdue) = progress.overdue(limits, now) {
                     closed[overdue as usize] += 1;
                     connection.close.cancel();
-                } else if let Some(since) = progress.stalled
+                    continue;
+                }
+                unread += progress.unread;
+                if let Some(since) = progress.stalled
                     && now.saturating_duration_since(since) >= READING
                 {
                     stalled.push((since, progress.unread, Arc::clone(connection)));
                 }
             }
         }
-        closed[Overdue::Reading as usize] += spare_memory(stalled, limits.unread_bytes);
+        closed[Overdue::Reading as usize] += spare_memory(stalled, unread, limits.unread_bytes);
         let [_, head, body, reading] = closed;
         if head + body + reading > 0
             && let Some(left_out) = self.overdue.now()
@@ -255,9 +266,12 @@ fn tick(limits: &Limits) -> Duration {
     quarter.clamp(SHORTEST_TICK, LONGEST_TICK)
 }
 
-/// Closes those that have not read for longest until the rest holds at most `most` bytes.
-fn spare_memory(mut stalled: Vec<(Instant, usize, Arc<Connection>)>, most: usize) -> usize {
-    let mut held: usize = stalled.iter().map(|(_, unread, _)| unread).sum();
+/// Closes those that have not read for longest until at most `most` of the `held` bytes are left.
+fn spare_memory(
+    mut stalled: Vec<(Instant, usize, Arc<Connection>)>,
+    mut held: usize,
+    most: usize,
+) -> usize {
     stalled.sort_by_key(|(since, _, _)| *since);
     let mut closed = 0;
     for (_, unread, connection) in stalled {

@@ -1,4 +1,4 @@
-//! Wrong API keys: whoever tries many is slowed down, by address.
+//! Wrong API keys: an address that tries many is slowed down.
 //!
 //! The same wrong key again is a client with an old key and no guess. Right keys are answered at
 //! once, unless their address has so many wrong ones under way that no key of it is looked at.

@@ -166,7 +166,7 @@ fn bind_socket(path: &Path) -> io::Result<UnixListener> {
         _ => {}
     }
     let listener = UnixListener::bind(path)?;
-    // The directory is closed to others, so nobody gets in between these two lines.
+    // The directory is closed to others, so no other user gets in between these two lines.
     fs::set_permissions(path, Permissions::from_mode(0o600))?;
     Ok(listener)
 }

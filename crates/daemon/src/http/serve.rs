@@ -28,8 +28,8 @@ use super::wire::{RequestBody, ResponseBody, Stream, WatchedStream};
 /// How long accepting pauses when the system has nothing to accept a connection with.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The end of the year 9999, from the Unix epoch.
-const END_OF_9999: Duration = Duration::from_secs(253_402_300_799);
+/// The end of the year 9999, in seconds from the Unix epoch.
+const END_OF_9999: u64 = 253_402_300_799;
 
 /// Where a request came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,16 +142,19 @@ impl<L: Fn() -> Limits + Clone + Send + Sync + 'static> Serving<L> {
     }
 }
 
-/// Polls a connection, or ends it: hyper looks at the clock each time, and panics beyond 9999.
+/// Polls a connection, or ends it when the clock shows a year that HTTP has no date for: hyper renders
+/// the date at every poll, also without `auto_date_header`, and panics before 1970 and after 9999.
 fn poll_serving(
     serving: Pin<&mut impl Future<Output = hyper::Result<()>>>,
     context: &mut Context<'_>,
 ) -> Poll<hyper::Result<()>> {
-    if SystemTime::now() > UNIX_EPOCH + END_OF_9999 {
-        tracing::error!("no request is served while the clock is beyond the year 9999");
-        return Poll::Ready(Ok(()));
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(time) if time.as_secs() <= END_OF_9999 => serving.poll(context),
+        _ => {
+            tracing::error!("no request is served while the clock is before 1970 or after 9999");
+            Poll::Ready(Ok(()))
+        }
     }
-    serving.poll(context)
 }
 
 fn answer(

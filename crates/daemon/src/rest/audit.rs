@@ -17,6 +17,7 @@ use super::servers::known_server;
 use super::{Answer, ApiError, Data, ErrorBody};
 use crate::engine::Audited;
 use crate::http::AppState;
+use crate::off_thread::off_thread;
 
 /// A manifest is JSON and not in the envelope, so it must not look like the report.
 const MANIFEST: &str = "application/vnd.mcpproxy.manifest+json";
@@ -121,7 +122,7 @@ pub(super) async fn show(
     State(state): State<AppState>,
     Parameters(query): Parameters<AuditQuery>,
 ) -> Result<Response, ApiError> {
-    answer(&state, &query, AuditBody::default())
+    answer(&state, &query, AuditBody::default()).await
 }
 
 /// Audits a saved list of tools, or checks tools against a manifest.
@@ -153,10 +154,14 @@ pub(super) async fn check(
     body: Result<Json<AuditBody>, JsonRejection>,
 ) -> Result<Response, ApiError> {
     let Json(body) = body.map_err(|error| ApiError::bad_request(error.body_text()))?;
-    answer(&state, &query, body)
+    answer(&state, &query, body).await
 }
 
-fn answer(state: &AppState, query: &AuditQuery, body: AuditBody) -> Result<Response, ApiError> {
+async fn answer(
+    state: &AppState,
+    query: &AuditQuery,
+    body: AuditBody,
+) -> Result<Response, ApiError> {
     let fail_on = match query.fail_on.as_deref() {
         None => FailOn::Error,
         Some(text) => text.parse().map_err(|error: auditor::UnknownFailOn| {
@@ -172,15 +177,15 @@ fn answer(state: &AppState, query: &AuditQuery, body: AuditBody) -> Result<Respo
     })?;
     let audited = if let Some(saved) = body.tools {
         let definitions = saved.parse()?;
-        state
-            .engine
-            .audit_definitions(&definitions, manifest.as_ref())
+        let in_force = state.engine.in_force();
+        off_thread(move || in_force.audit_definitions(&definitions, manifest.as_ref())).await
     } else {
         let server = query.server.as_deref();
         let server = server
             .map(|name| known_server(&state.engine, name))
             .transpose()?;
-        state.engine.audit(server.as_ref(), manifest.as_ref())
+        let in_force = state.engine.current().await;
+        off_thread(move || in_force.audit(server.as_ref(), manifest.as_ref())).await
     };
     Ok(encode(&audited, query.format, fail_on))
 }

@@ -89,7 +89,7 @@ pub(super) async fn watch(
         follow: activity.follow(place),
         filter,
         fleet: state.engine.fleet().changes(),
-        tools: state.engine.catalog().len(),
+        tools: state.engine.current().await.catalog.len(),
         engine: Arc::clone(&state.engine),
         pending,
         stopping: state.stopping.clone(),
@@ -114,7 +114,7 @@ impl Watch {
                     Ok(event) if self.filter.matches(&event.record) => return Some(encode(&event)),
                     Ok(_) => {}
                     Err(FollowError::PlaceLost) => return Some(place_lost()),
-                    // Whoever comes back finds the log as it is then.
+                    // A client that reconnects finds the log as it is then.
                     Err(FollowError::Closed | FollowError::Store(StoreError::Stale)) => return None,
                     Err(FollowError::Store(error)) => {
                         tracing::warn!(%error, "a watcher of events is let go");
@@ -123,14 +123,14 @@ impl Watch {
                 },
                 changed = self.fleet.changed() => {
                     changed.ok()?;
-                    self.note_changes();
+                    self.note_changes().await;
                 }
             }
         }
     }
 
-    fn note_changes(&mut self) {
-        let tools = self.engine.catalog().len();
+    async fn note_changes(&mut self) {
+        let tools = self.engine.current().await.catalog.len();
         if tools != self.tools {
             self.tools = tools;
             self.pending.push(

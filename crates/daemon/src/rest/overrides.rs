@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use super::extract::Segment;
 use super::parameters::OverridePath;
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
+use crate::engine::InForce;
 use crate::http::AppState;
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -45,10 +46,10 @@ pub(super) struct Overrides {
     ),
 )]
 pub(super) async fn list(State(state): State<AppState>) -> ApiResult<Overrides> {
-    let config = state.engine.config();
-    let written = config.tool_overrides.written().iter();
+    let in_force = state.engine.current().await;
+    let written = in_force.config.tool_overrides.written().iter();
     let overrides = written
-        .map(|(pattern, tier)| describe(&state, pattern, Some(*tier)))
+        .map(|(pattern, tier)| describe(&in_force, pattern, Some(*tier)))
         .collect();
     Ok(Data(Overrides { overrides }))
 }
@@ -85,7 +86,8 @@ pub(super) async fn set(
             })
         })
         .await?;
-    Ok(Data(describe(&state, &pattern, Some(body.tier))))
+    let in_force = state.engine.current().await;
+    Ok(Data(describe(&in_force, &pattern, Some(body.tier))))
 }
 
 /// Removes an override.
@@ -118,11 +120,12 @@ pub(super) async fn clear(
                 .ok_or_else(unknown)
         })
         .await?;
-    Ok(Data(describe(&state, &pattern, None)))
+    let in_force = state.engine.current().await;
+    Ok(Data(describe(&in_force, &pattern, None)))
 }
 
-fn describe(state: &AppState, pattern: &str, tier: Option<Tier>) -> Override {
-    let catalog = state.engine.catalog();
+fn describe(in_force: &InForce, pattern: &str, tier: Option<Tier>) -> Override {
+    let catalog = &in_force.catalog;
     let compiled = policy::Overrides::compile([(pattern, Tier::Write)]).unwrap_or_default();
     let tools = catalog
         .tools()

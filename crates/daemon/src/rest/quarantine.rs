@@ -64,7 +64,7 @@ pub(super) async fn show(
     Segment(name): Segment,
 ) -> ApiResult<ServerDrift> {
     let server = known_server(&state.engine, &name)?;
-    Ok(Data(state.engine.drift(&server)))
+    Ok(Data(state.engine.current().await.drift(&server)))
 }
 
 /// Approves tools as they are announced now, and ends their quarantine.
@@ -92,12 +92,12 @@ pub(super) async fn approve(
     let server = known_server(&state.engine, &name)?;
     let body = read(&body)?;
     let approval = Approval {
-        server: &server,
-        tools: &body.tools,
-        seen: &body.seen,
+        server,
+        tools: body.tools,
+        seen: body.seen,
         source: principal.source(),
     };
-    Ok(Data(state.engine.approve(&approval).await?))
+    Ok(Data(state.engine.approve(approval).await?))
 }
 
 /// Keeps tools of an upstream, or the whole of it, from being called until they are approved.
@@ -168,6 +168,9 @@ impl From<QuarantineError> for ApiError {
                 let cause = cause.map_or_else(|| error.to_string(), ToString::to_string);
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "PINS_NOT_SAVED", message)
                     .hint(format!("{error}: {cause}"))
+            }
+            QuarantineError::Stopping => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "STOPPING", message)
             }
         }
     }

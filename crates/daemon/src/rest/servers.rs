@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use super::extract::Segment;
 use super::parameters::ServerPath;
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody};
-use crate::engine::Engine;
+use crate::engine::{Engine, InForce};
 use crate::http::AppState;
 
 /// How long a server may take to notice that it is to be restarted.
@@ -83,9 +83,10 @@ struct Lanes {
 )]
 pub(super) async fn list(State(state): State<AppState>) -> ApiResult<Servers> {
     let upstreams = state.engine.upstreams();
+    let in_force = state.engine.current().await;
     let servers = upstreams
         .iter()
-        .map(|upstream| Server::of(&state.engine, upstream))
+        .map(|upstream| Server::of(&state.engine, &in_force, upstream))
         .collect();
     Ok(Data(Servers { servers }))
 }
@@ -111,7 +112,8 @@ pub(super) async fn show(
         (Ok(upstream), _) | (Err(_), Some(upstream)) => upstream,
         (Err(error), None) => return Err(error),
     };
-    Ok(Data(Server::of(&state.engine, &upstream)))
+    let in_force = state.engine.current().await;
+    Ok(Data(Server::of(&state.engine, &in_force, &upstream)))
 }
 
 /// Drops the connection of a server, if it has one, and connects at once. The answer does not wait
@@ -141,8 +143,8 @@ pub(super) async fn restart(
     }
     // What does not get through at once waits behind another restart.
     let _ = tokio::time::timeout(TAKEN_NOTE, upstream.restart()).await;
-    let server = Data(Server::of(&state.engine, &upstream));
-    Ok((StatusCode::ACCEPTED, server).into_response())
+    let in_force = state.engine.current().await;
+    Ok(Server::of(&state.engine, &in_force, &upstream).accepted())
 }
 
 pub(super) fn find(engine: &Engine, name: &str) -> Result<Arc<Upstream>, ApiError> {
@@ -165,30 +167,27 @@ pub(super) fn known_server(engine: &Engine, name: &str) -> Result<ServerName, Ap
 
 pub(super) fn unknown_server(engine: &Engine, name: &str) -> ApiError {
     let error = ApiError::not_found(format!("there is no server '{name}'"));
-    match engine.catalog().suggest_servers(name).first() {
+    match engine.similar_server(name) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None => error.hint("list them with `mcpproxy upstream list` or GET /api/v1/servers"),
     }
 }
 
 impl Server {
-    /// 202 while something is left to wait for, else 200.
-    fn so_far(self) -> Response {
-        let status = match self.state {
-            "connecting" | "stopping" => StatusCode::ACCEPTED,
-            _ => StatusCode::OK,
-        };
-        (status, Data(self)).into_response()
+    /// The answer to a change whose outcome is not waited for. How far the change has come by now
+    /// is a matter of timing, so only `state` tells it, and the status is always the same.
+    fn accepted(self) -> Response {
+        (StatusCode::ACCEPTED, Data(self)).into_response()
     }
 
-    pub(super) fn of(engine: &Engine, upstream: &Upstream) -> Self {
+    pub(super) fn of(engine: &Engine, in_force: &InForce, upstream: &Upstream) -> Self {
         let status = upstream.status();
         let mut lanes = Lanes::default();
         let mut held = 0;
-        for tool in status.tools.all().iter() {
-            let view = engine.view(tool, false);
-            held += usize::from(view.hold.is_some());
-            match view.call_with.operation_type() {
+        let listed = status.tools.all().iter();
+        for tool in listed.filter_map(|tool| in_force.tool(&tool.id)) {
+            held += usize::from(tool.hold.is_some());
+            match tool.call_with.operation_type() {
                 OperationType::Read => lanes.read += 1,
                 OperationType::Write => lanes.write += 1,
                 OperationType::Destructive => lanes.destructive += 1,

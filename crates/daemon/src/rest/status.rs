@@ -53,7 +53,7 @@ pub(super) async fn show(State(state): State<AppState>) -> ApiResult<Status> {
         pid: std::process::id(),
         listen: state.listen,
         uptime_seconds: state.started.elapsed().as_secs(),
-        tools: state.engine.catalog().len(),
+        tools: state.engine.current().await.catalog.len(),
         servers,
         activity: LogStatus {
             state: match state.engine.activity().health() {

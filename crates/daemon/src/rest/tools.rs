@@ -13,8 +13,11 @@ use super::extract::{Parameters, Segment};
 use super::parameters::{ServerPath, ToolPath};
 use super::servers::{find, known_server, unknown_server};
 use super::{Answer, ApiError, ApiResult, Data, ErrorBody, request_id};
-use crate::engine::{CallRequest, Caller, SearchError, SearchRequest, SearchResult, ToolView};
+use crate::engine::{
+    CallRequest, Caller, InForce, SearchError, SearchRequest, SearchResult, ToolView,
+};
 use crate::http::{AppState, Principal};
+use crate::off_thread::off_thread;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -100,7 +103,7 @@ pub(super) async fn list(
     State(state): State<AppState>,
     Parameters(query): Parameters<ListQuery>,
 ) -> ApiResult<Tools> {
-    tools(&state, &query)
+    tools(&state, query).await
 }
 
 /// Lists the tools of one server.
@@ -121,33 +124,34 @@ pub(super) async fn of_server(
 ) -> ApiResult<Tools> {
     find(&state.engine, &name)?;
     let (server, lane) = (Some(name), None);
-    tools(&state, &ListQuery { server, lane })
+    tools(&state, ListQuery { server, lane }).await
 }
 
-fn tools(state: &AppState, query: &ListQuery) -> ApiResult<Tools> {
+async fn tools(state: &AppState, query: ListQuery) -> ApiResult<Tools> {
     let engine = &state.engine;
     if let Some(name) = &query.server {
         known_server(engine, name)?;
     }
-    let catalog = engine.catalog();
-    let tools: Vec<_> = catalog
+    let in_force = engine.current().await;
+    let tools = off_thread(move || views(&in_force, &query)).await;
+    let total = tools.len();
+    Ok(Data(Tools { tools, total }))
+}
+
+fn views(in_force: &InForce, query: &ListQuery) -> Vec<ToolView> {
+    let server = query.server.as_deref();
+    in_force
         .tools()
-        .filter(|entry| {
-            let server = entry.tool.id.server().as_str();
-            query
-                .server
-                .as_deref()
-                .is_none_or(|wanted| wanted == server)
+        .filter(|(state, _)| {
+            server.is_none_or(|wanted| wanted == state.definition().id.server().as_str())
         })
-        .map(|entry| engine.view(entry.tool, entry.stale))
+        .map(|(state, stale)| state.view(stale))
         .filter(|view| {
             query
                 .lane
                 .is_none_or(|lane| view.call_with.operation_type() == lane)
         })
-        .collect();
-    let total = tools.len();
-    Ok(Data(Tools { tools, total }))
+        .collect()
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -197,7 +201,8 @@ pub(super) async fn search(
         detail: query.detail,
         explain: query.explain,
     };
-    let found = state.engine.search(&request);
+    let current = state.engine.current().await;
+    let found = off_thread(move || current.search(&request)).await;
     found.map(Data).map_err(|error| match error {
         SearchError::Server { name, .. } => unknown_server(&state.engine, &name),
         other => ApiError::bad_request(other.to_string()),
@@ -220,18 +225,18 @@ pub(super) async fn show(State(state): State<AppState>, Segment(name): Segment) 
     let id: ToolId = name
         .parse()
         .map_err(|error| ApiError::from(Refusal::from(error)))?;
-    let catalog = state.engine.catalog();
-    let Some(entry) = catalog.get(&id) else {
-        let near = catalog.suggest_tools(&name);
+    let in_force = state.engine.current().await;
+    let found = in_force.tool(&id).zip(in_force.catalog.get(&id));
+    let Some((tool, entry)) = found else {
+        let near = in_force.catalog.suggest_tools(&name);
         let error = ApiError::not_found(format!("there is no tool '{name}'"));
         return Err(match near.first() {
             Some(near) => error.hint(format!("did you mean '{near}'?")),
             None => error.hint("list them with `mcpproxy tools list` or GET /api/v1/tools"),
         });
     };
-    let view = state.engine.view(entry.tool, entry.stale);
     Ok(Data(Tool {
-        view,
+        view: tool.view(entry.stale),
         definition: entry.tool.raw.clone(),
     }))
 }
@@ -265,7 +270,7 @@ pub(super) async fn call(
         ApiError::from(Refusal::new(Code::InvalidArgs, error.body_text()))
             .hint("send {\"tool_variant\": \"call_tool_read\", \"arguments\": {\"name\": \"server:tool\", …}}")
     })?;
-    let request = CallRequest::parse(body.tool_variant, Some(&body.arguments));
+    let request = CallRequest::parse(body.tool_variant, Some(&body.arguments), None);
     let caller = Caller {
         source: principal.source(),
         session_id: None,

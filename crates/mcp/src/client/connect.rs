@@ -51,7 +51,8 @@ pub(super) async fn over_http(
     incoming: Arc<Incoming>,
 ) -> Result<Found, ConnectError> {
     let transport = endpoint.transport;
-    let wire = Arc::new(Wire::new(endpoint, Arc::clone(&incoming)));
+    let wire = Wire::new(endpoint, Arc::clone(&incoming)).map_err(ConnectError::HttpSetup)?;
+    let wire = Arc::new(wire);
     if transport == HttpTransport::Sse {
         let link = TwoEndpoints::open(wire).await?;
         return over_two_endpoints(link, hello, incoming).await;

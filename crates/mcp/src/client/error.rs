@@ -9,9 +9,15 @@ use http::{HeaderValue, StatusCode};
 use crate::sse::EventTooLarge;
 use crate::{ErrorObject, ParseError};
 
+/// An error of any of the libraries below.
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Why a connection could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
+    /// Nothing was sent: the address cannot be used, or TLS not set up.
+    #[error("cannot set up HTTP")]
+    HttpSetup(#[source] BoxError),
     #[error("`initialize` failed")]
     Initialize(#[source] RequestError),
     #[error("the answer to `initialize` cannot be read")]
@@ -41,11 +47,8 @@ pub enum EventStreamError {
     #[error("its first event does not say where to send messages")]
     NotAnEndpoint,
     #[error("messages would have to go to {url:?}, which is no URL")]
-    Url {
-        url: String,
-        source: url::ParseError,
-    },
-    /// The headers hold credentials that are not for somebody else.
+    Url { url: String, source: BoxError },
+    /// The headers hold credentials that are for one origin only.
     #[error("messages would have to go to another origin, {url:?}")]
     OtherOrigin { url: String },
 }
@@ -77,7 +80,9 @@ pub enum RequestError {
     Http(Box<HttpFailure>),
     /// The server could not be reached, or the connection to it broke.
     #[error("the server could not be reached")]
-    Transport(#[source] reqwest::Error),
+    Transport(#[source] TransportError),
+    #[error(transparent)]
+    Redirect(RedirectError),
     /// The stream ended before the answer came and could not be taken up again. Whether the
     /// request was carried out is not known.
     #[error("the stream ended before the answer came")]
@@ -90,6 +95,30 @@ pub enum RequestError {
     /// A request to a modern server carries what it needs in its params, which must be an object.
     #[error("the params are not an object")]
     Params(#[source] serde_json::Error),
+}
+
+/// Why there is no HTTP response, or not all of it.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    #[error("cannot connect")]
+    Connect(#[source] BoxError),
+    #[error("cannot connect within {} s", .after.as_secs())]
+    ConnectTimeout { after: Duration },
+    /// The server may have got the request.
+    #[error("the connection broke")]
+    Broken(#[source] hyper::Error),
+}
+
+/// Why a redirect was not followed.
+#[derive(Debug, thiserror::Error)]
+pub enum RedirectError {
+    /// The headers hold credentials that are for the first origin only.
+    #[error("{from} redirects to another origin, {to}, which is not followed")]
+    OtherOrigin { from: String, to: String },
+    #[error("the server redirects more than {limit} times")]
+    TooMany { limit: usize },
+    #[error("the server redirects to an address that cannot be used")]
+    Address(#[source] http::uri::InvalidUri),
 }
 
 /// An HTTP status that is not the answer to a request.
@@ -164,7 +193,8 @@ impl ConnectError {
             | Self::Discover(source)
             | Self::Probe(source)
             | Self::EventStream(EventStreamError::Open(source)) => source.http_status(),
-            Self::Handshake(_)
+            Self::HttpSetup(_)
+            | Self::Handshake(_)
             | Self::UnsupportedVersion { .. }
             | Self::Discovery(_)
             | Self::EventStream(_) => None,
@@ -195,10 +225,25 @@ impl HttpFailure {
     }
 }
 
-impl From<reqwest::Error> for RequestError {
-    fn from(source: reqwest::Error) -> Self {
-        // The address may hold a secret, and whoever reads this knows it anyway.
-        Self::Transport(source.without_url())
+impl TransportError {
+    /// Whether the request was not sent, because there was no connection.
+    pub fn is_connect(&self) -> bool {
+        match self {
+            Self::Connect(_) | Self::ConnectTimeout { .. } => true,
+            Self::Broken(_) => false,
+        }
+    }
+}
+
+impl From<TransportError> for RequestError {
+    fn from(source: TransportError) -> Self {
+        Self::Transport(source)
+    }
+}
+
+impl From<RedirectError> for RequestError {
+    fn from(source: RedirectError) -> Self {
+        Self::Redirect(source)
     }
 }
 

@@ -30,7 +30,7 @@ pub enum Origin {
 /// What a modern server wants to know before it answers a call comes as the request that a legacy
 /// server would have sent, with the key that the server gave the question for its id.
 ///
-/// The client itself answers `ping`, routes `notifications/progress` to whoever registered the
+/// The client itself answers `ping`, routes `notifications/progress` to the caller that registered the
 /// token, and takes `notifications/cancelled` by dropping the future of the request it names.
 pub trait Events: Send + Sync + 'static {
     /// Called between two messages of the server, so it must not block.
@@ -51,7 +51,7 @@ pub trait Events: Send + Sync + 'static {
     }
 }
 
-/// [`Events`] as an object, so that a client has the same type whoever owns it.
+/// [`Events`] as an object, so that a client's type does not depend on its owner's.
 pub(super) trait DynEvents: Send + Sync {
     fn notification(&self, notification: Notification, origin: Origin);
     fn request<'a>(

@@ -1,5 +1,5 @@
 //! A request that was sent and not yet answered: how long it may take, and that the server is told
-//! when nobody waits for it any more.
+//! when its caller stops waiting.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,12 +8,13 @@ use tokio::time::Instant;
 
 use super::RequestError;
 use super::pending::Answer;
+use crate::coarse_timer::CoarseTimer;
 use crate::id::encode_string;
 use crate::message::encode_call;
 
 /// Until when a caller waits, through all the messages that its call may take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Deadline(Option<(Duration, Instant)>);
+pub(super) struct Deadline<'a>(Option<(Duration, Instant, &'a CoarseTimer)>);
 
 /// Gives up a request.
 pub(super) trait Cancel {
@@ -28,22 +29,24 @@ struct InFlight<'a, C: Cancel> {
     reason: String,
 }
 
-impl Deadline {
-    pub(super) fn after(timeout: Option<Duration>) -> Self {
+impl<'a> Deadline<'a> {
+    pub(super) const NONE: Self = Self(None);
+
+    pub(super) fn after(timeout: Option<Duration>, timer: &'a CoarseTimer) -> Self {
+        let at = |after| Some((after, Instant::now().checked_add(after)?, timer));
         // A timeout beyond the end of time is none.
-        Self(timeout.and_then(|after| Some((after, Instant::now().checked_add(after)?))))
+        Self(timeout.and_then(at))
     }
 
     pub(super) async fn bound<T>(
         self,
         work: impl Future<Output = Result<T, RequestError>>,
     ) -> Result<T, RequestError> {
-        let Some((after, at)) = self.0 else {
+        let Some((after, at, timer)) = self.0 else {
             return work.await;
         };
-        tokio::time::timeout_at(at, work)
-            .await
-            .unwrap_or(Err(RequestError::Timeout { after }))
+        let answer = timer.timeout_at(at, work).await;
+        answer.unwrap_or(Err(RequestError::Timeout { after }))
     }
 }
 
@@ -52,7 +55,7 @@ impl Deadline {
 pub(super) async fn answered<C: Cancel>(
     connection: &C,
     id: u64,
-    deadline: Deadline,
+    deadline: Deadline<'_>,
     answering: impl Future<Output = Answer>,
 ) -> Answer {
     let mut in_flight = InFlight {

@@ -17,6 +17,7 @@ use super::events::{DynEvents, Events, Origin};
 use super::pending::own_id;
 use super::progress::Progress;
 use super::subscriptions::{Subscriptions, untagged};
+use crate::coarse_timer::CoarseTimer;
 use crate::lock::lock;
 use crate::message::empty_object;
 use crate::modern::methods;
@@ -31,6 +32,8 @@ const CONCURRENT_REFUSALS: usize = 64;
 pub(super) struct Incoming {
     events: Box<dyn DynEvents>,
     pub(super) progress: Arc<Progress>,
+    /// For the deadlines of requests to the server.
+    pub(super) timer: CoarseTimer,
     slots: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
     /// The requests being answered, so that the server can cancel them, each with its number: a
@@ -57,6 +60,7 @@ impl Incoming {
         Self {
             events: Box::new(events),
             progress: Arc::default(),
+            timer: CoarseTimer::default(),
             slots: Arc::new(Semaphore::new(CONCURRENT_REQUESTS)),
             refusals: Arc::new(Semaphore::new(CONCURRENT_REFUSALS)),
             answering: Mutex::default(),

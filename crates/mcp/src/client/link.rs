@@ -177,7 +177,7 @@ impl Cancel for Link {
 
 impl Reply for mpsc::Sender<Vec<u8>> {
     async fn reply(self, message: Vec<u8>) {
-        // Fails only when the connection is gone, and with it whoever asked.
+        // Fails only when the connection is gone, and with it the server that asked.
         let _ = self.send(message).await;
     }
 }

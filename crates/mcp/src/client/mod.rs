@@ -36,12 +36,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use self::era::Era;
 pub use self::error::{
-    CloseReason, ConnectError, EventStreamError, HttpFailure, ProtocolError, RequestError,
+    CloseReason, ConnectError, EventStreamError, HttpFailure, ProtocolError, RedirectError,
+    RequestError, TransportError,
 };
 pub use self::events::{CallId, Events, Origin};
 pub use self::handshake::{Handshake, ServerInfo};
 pub use self::hello::Hello;
-pub use self::http::{HttpEndpoint, HttpTransport, same_origin_redirects};
+pub use self::http::{HttpEndpoint, HttpTransport};
 pub use self::listing::{Listing, ListingBudget, ListingOverrun};
 pub use self::modern::ToolHeaders;
 pub use self::progress::ProgressReceiver;
@@ -186,7 +187,8 @@ impl Client {
                 let origin = options.call.map_or(Origin::Connection, Origin::Call);
                 let repeatable = options.repeatable || method != "tools/call";
                 let answering = legacy.request(id, message, origin, repeatable);
-                answered(legacy, id, Deadline::after(options.timeout), answering).await
+                let deadline = Deadline::after(options.timeout, &self.inner.incoming.timer);
+                answered(legacy, id, deadline, answering).await
             }
             // Boxed, so that other calls do not carry the much larger state of this one.
             Transport::Modern(modern) => {

@@ -55,7 +55,7 @@ impl Progress {
         (token, listening)
     }
 
-    /// Hands the notification to whoever listens for its token; gives it back if nobody does.
+    /// Hands the notification to the listener for its token; gives it back if there is none.
     pub(super) fn deliver(&self, notification: Notification) -> Option<Notification> {
         let Some(params) = &notification.params else {
             return Some(notification);
@@ -70,7 +70,7 @@ impl Progress {
             && listener.try_send(params).is_err()
         {
             // Each report replaces the ones before it, so a slow listener loses little.
-            tracing::debug!(%token, "a progress report was dropped because nobody took it in time");
+            tracing::debug!(%token, "a progress report was dropped because its listener did not take it in time");
         }
         None
     }

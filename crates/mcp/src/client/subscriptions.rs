@@ -70,7 +70,7 @@ impl Subscriptions {
             .and_then(|id| open.get_mut(&id))
             .and_then(|stream| stream.acknowledged.take());
         if let Some(waiting) = waiting {
-            // Nobody waits any more where it came too late.
+            // Where it came too late, the caller waits no longer.
             let _ = waiting.send(acknowledgement.notifications);
         }
     }

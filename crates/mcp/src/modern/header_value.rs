@@ -32,7 +32,7 @@ pub fn decode_header_value(value: &str) -> Result<Cow<'_, str>, BadEncoding> {
         .map_err(|_| BadEncoding)
 }
 
-/// Whether HTTP carries the text unchanged and nobody takes it for something encoded.
+/// Whether HTTP carries the text unchanged and no reader takes it for something encoded.
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     // White space at either end is not part of a header's value.

@@ -26,7 +26,7 @@ pub mod meta {
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 }
 
-/// The headers that repeat parts of the body for whoever routes without reading it.
+/// The headers that repeat parts of the body for intermediaries that route without reading it.
 pub mod headers {
     use http::HeaderName;
 

@@ -103,7 +103,7 @@ impl ParameterHeaders {
                         .and_then(|value| decode_header_value(value.trim()).ok())
                         .ok_or_else(|| ParameterMismatch::Encoding(name()))?;
                     let same = decoded == expected || same_number(&decoded, &expected);
-                    // Of two values, somebody on the way may have gone by the other.
+                    // Of two values, an intermediary may have used the other.
                     if !same || given.next().is_some() {
                         return Err(ParameterMismatch::Different(name()));
                     }

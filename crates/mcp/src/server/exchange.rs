@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::lock::lock;
 use super::outbound::Gone;
+use crate::lock::lock;
 use crate::{ErrorObject, RequestId, Response, codes};
 
 pub(super) type Outcome = Result<Box<RawValue>, ErrorObject>;
@@ -120,7 +120,7 @@ impl Exchange {
         lock(&self.questions).open.remove(&id).is_some()
     }
 
-    /// Hands the client's answer to whoever asked. One that nobody waits for is dropped.
+    /// Hands the client's answer to the call that asked. An answer to no open question is dropped.
     pub(super) fn answered(&self, response: Response) {
         let asked = response
             .id

@@ -5,7 +5,6 @@ mod call;
 mod exchange;
 mod handshake;
 mod http;
-mod lock;
 mod modern;
 mod outbound;
 mod route;

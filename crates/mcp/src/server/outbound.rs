@@ -58,7 +58,7 @@ pub enum OfferError {
     Full,
 }
 
-/// Takes a question back unless it was answered: whoever waited for it has stopped waiting.
+/// Withdraws a question unless it was answered: its caller has stopped waiting.
 struct Withdrawal<'a> {
     line: &'a SessionLine,
     question: u64,

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-/// Names a session; unguessable, because whoever knows it may speak in it.
+/// Names a session; unguessable, because a client that knows it may use the session.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SessionId(Arc<str>);
 

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::IntoResponse;
 use futures_util::{StreamExt, stream};
 use mcp::client::{
-    Client, CloseReason, ConnectError, Origin, ProtocolError, RequestError, RequestOptions,
+    Client, CloseReason, ConnectError, HttpEndpoint, Origin, ProtocolError, RequestError,
+    RequestOptions,
 };
-use reqwest::Method;
 use serde_json::json;
 
 use crate::support::{
@@ -127,7 +127,7 @@ async fn nobody_listening_is_a_transport_error() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         drop(listener);
-        let endpoint = crate::support::endpoint(url.parse().unwrap());
+        let endpoint = HttpEndpoint::new(url.parse().unwrap());
         let error = Client::connect_http(endpoint, hello(), ())
             .await
             .unwrap_err();
@@ -318,33 +318,6 @@ async fn closing_fails_the_calls_that_still_wait() {
         };
         let (outcome, ()) = tokio::join!(client.request("slow", None, options()), closing);
         assert!(matches!(outcome, Err(RequestError::Closed(_))));
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn redirects_are_followed_within_the_server_only() {
-    deadline(async {
-        let elsewhere = Server::start(|seen| basics(seen, None).unwrap()).await;
-        let target = elsewhere.url.to_string();
-        let server = Server::start(move |seen| {
-            let location = match seen.path.as_str() {
-                "/moved" => return basics(seen, None).unwrap(),
-                "/mcp" => "/moved",
-                _ => target.as_str(),
-            };
-            (StatusCode::TEMPORARY_REDIRECT, [("location", location)]).into_response()
-        })
-        .await;
-        server.connect(()).await;
-
-        let mut endpoint = server.endpoint();
-        endpoint.url.set_path("/away");
-        let error = Client::connect_http(endpoint, hello(), ())
-            .await
-            .unwrap_err();
-        assert_eq!(error.http_status(), Some(StatusCode::TEMPORARY_REDIRECT));
-        assert_eq!(elsewhere.seen().len(), 0);
     })
     .await;
 }

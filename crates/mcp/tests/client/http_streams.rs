@@ -4,11 +4,10 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::IntoResponse;
 use futures_util::{FutureExt, StreamExt, stream};
 use mcp::client::{CallId, Origin, RequestError, RequestOptions};
-use reqwest::Method;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

@@ -5,6 +5,7 @@
 mod era;
 mod framing;
 mod http;
+mod http_connections;
 mod http_streams;
 mod input;
 mod modern_http;

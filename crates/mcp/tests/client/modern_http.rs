@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use axum::body::Body;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::IntoResponse;
 use futures_util::stream;
 use mcp::client::{CallId, Client, CloseReason, Era, Origin, RequestError, RequestOptions};
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{

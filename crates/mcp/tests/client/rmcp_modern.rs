@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcp::client::{Client, Era, Events, Origin, RequestError, RequestOptions};
+use mcp::client::{Client, Era, Events, HttpEndpoint, Origin, RequestError, RequestOptions};
 use mcp::lines::DEFAULT_LINE_LIMIT;
 use mcp::{ErrorObject, Notification, RawValue, Request};
 use rmcp::model::{
@@ -20,7 +20,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::support::{deadline, endpoint, eventually, hello_in, options, raw};
+use crate::support::{deadline, eventually, hello_in, options, raw};
 
 /// A server with a tool that wants to know a name first, one that never ends, and a resource that
 /// changes as soon as somebody listens.
@@ -150,7 +150,7 @@ async fn over_http(workshop: &Workshop, era: Option<Era>, events: impl Events) -
     tokio::spawn(async move { axum::serve(listener, router).await });
     let mut hello = hello_in(era);
     hello.capabilities = raw(r#"{"elicitation":{"form":{}}}"#);
-    Client::connect_http(endpoint(url.parse().unwrap()), hello, events)
+    Client::connect_http(HttpEndpoint::new(url.parse().unwrap()), hello, events)
         .await
         .unwrap()
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp::RawValue;
-use mcp::client::{Client, RequestError, RequestOptions};
+use mcp::client::{Client, HttpEndpoint, RequestError, RequestOptions};
 use mcp::lines::DEFAULT_LINE_LIMIT;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelledNotificationParam,
@@ -18,7 +18,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::Value;
 
-use crate::support::{deadline, endpoint, eventually, hello, raw};
+use crate::support::{deadline, eventually, hello, raw};
 
 /// A server with a tool that is done at once, one that reports progress and one that never ends.
 #[derive(Clone, Default)]
@@ -100,7 +100,7 @@ async fn over_http(workshop: &Workshop, sessions: bool) -> Client {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });
-    Client::connect_http(endpoint(url.parse().unwrap()), hello(), ())
+    Client::connect_http(HttpEndpoint::new(url.parse().unwrap()), hello(), ())
         .await
         .unwrap()
 }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use mcp::client::{CloseReason, RequestError, RequestOptions};
-use reqwest::Method;
 use serde_json::json;
 
 use crate::support::{

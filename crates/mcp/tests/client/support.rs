@@ -9,9 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use mcp::client::{
-    Client, Era, Events, Hello, HttpEndpoint, Origin, RequestOptions, same_origin_redirects,
-};
+use mcp::client::{Client, Era, Events, Hello, HttpEndpoint, Origin, RequestOptions};
 use mcp::{ErrorObject, Notification, RawValue, Request};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
@@ -228,7 +226,7 @@ pub(crate) struct Seen {
 }
 
 pub(crate) struct Server {
-    pub(crate) url: reqwest::Url,
+    pub(crate) url: url::Url,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
@@ -273,7 +271,7 @@ impl Server {
     }
 
     pub(crate) fn endpoint(&self) -> HttpEndpoint {
-        endpoint(self.url.clone())
+        HttpEndpoint::new(self.url.clone())
     }
 
     pub(crate) async fn connect(&self, events: impl Events) -> Client {
@@ -314,17 +312,6 @@ async fn play(
     };
     scripted.seen.lock().unwrap().push(seen.clone());
     (scripted.script)(&seen)
-}
-
-pub(crate) fn endpoint(url: reqwest::Url) -> HttpEndpoint {
-    // The second test of a process finds it installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = reqwest::Client::builder()
-        .redirect(same_origin_redirects())
-        .no_proxy()
-        .build()
-        .unwrap();
-    HttpEndpoint::new(url, http)
 }
 
 /// What a server without a stream of its own answers to everything but calls.

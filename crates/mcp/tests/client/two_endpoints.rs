@@ -4,14 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 use mcp::client::{
     Client, CloseReason, ConnectError, Era, EventStreamError, HttpTransport, Origin, RequestError,
     RequestOptions,
 };
-use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

@@ -3,10 +3,7 @@
 //!
 //! The scenarios for authorization are not for this client.
 
-use mcp::client::{
-    Client, Events, Hello, HttpEndpoint, Origin, RequestError, RequestOptions,
-    same_origin_redirects,
-};
+use mcp::client::{Client, Events, Hello, HttpEndpoint, Origin, RequestError, RequestOptions};
 use mcp::{ErrorObject, Notification, RawValue, Request};
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
@@ -40,16 +37,10 @@ impl Events for Defaults {
 
 /// Connects and uses everything. `context` is what the suite says about the scenario.
 pub async fn use_everything(url: &str, context: &Value) -> anyhow::Result<()> {
-    // An error means that somebody was first.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = reqwest::Client::builder()
-        .redirect(same_origin_redirects())
-        .no_proxy()
-        .build()?;
     let mut hello = Hello::new("mcpproxy-conformance-client", env!("CARGO_PKG_VERSION"));
     hello.era = None;
     hello.capabilities = to_raw_value(&json!({"elicitation": {"form": {"applyDefaults": true}}}))?;
-    let endpoint = HttpEndpoint::new(url.parse()?, http);
+    let endpoint = HttpEndpoint::new(url.parse()?);
     let client = Client::connect_http(endpoint, hello, Defaults).await?;
     let outcome = use_client(&client, context).await;
     client.close().await;

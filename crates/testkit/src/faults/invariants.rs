@@ -168,7 +168,7 @@ impl Proxy {
     }
 }
 
-/// Whether the daemon's children are its live upstreams, and none is a zombie.
+/// Whether the daemon's children are its live upstreams and one watchdog, and none is a zombie.
 async fn children(proxy: &Proxy) -> Result<(), String> {
     let servers = proxy.daemon.api("/servers").await;
     let servers = servers["servers"].as_array().expect("servers").clone();
@@ -181,9 +181,10 @@ async fn children(proxy: &Proxy) -> Result<(), String> {
     if !zombies.is_empty() {
         return Err(format!("zombies: {zombies:?}"));
     }
+    let watchdog = process::watchdog_of(daemon);
     let children = family
-        .values()
-        .filter(|process| process.parent == daemon)
+        .iter()
+        .filter(|(pid, process)| process.parent == daemon && Some(**pid) != watchdog)
         .count();
     let is_program = |name: &Value| {
         let name = name.as_str().unwrap_or_default();

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use crate::process;
+
 /// What a process holds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Usage {
@@ -32,10 +34,8 @@ impl Usage {
 
 /// All processes by pid.
 pub(super) fn processes() -> BTreeMap<u32, Process> {
-    let entries = fs::read_dir("/proc").expect("/proc");
-    entries
-        .filter_map(|entry| {
-            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+    process::all()
+        .filter_map(|pid| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
             // The name in parentheses may hold anything.
             let mut fields = stat.rsplit(')').next()?.split_whitespace();

@@ -15,6 +15,28 @@ pub fn is_alive(pid: u32) -> bool {
     !state.is_some_and(|state| state.starts_with(['Z', 'X']))
 }
 
+/// The process that watches over the children of `parent`.
+pub fn watchdog_of(parent: u32) -> Option<u32> {
+    let of_parent = format!("{parent} ");
+    all().find(|pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields = stat.split_once(" (child-watchdog) ");
+        // The state, a space and the parent. What ended but was not collected is not one.
+        fields.is_some_and(|(_, fields)| {
+            !fields.starts_with('Z')
+                && fields
+                    .get(2..)
+                    .is_some_and(|rest| rest.starts_with(&of_parent))
+        })
+    })
+}
+
+/// The pids of all processes.
+pub fn all() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").expect("/proc");
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
 /// SIGKILL.
 pub fn kill(pid: u32) {
     send(pid, Signal::KILL);

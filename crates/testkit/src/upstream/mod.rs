@@ -25,7 +25,18 @@ pub(crate) fn conformance_program(beside: &Path) -> &'static Path {
     PROGRAM.get_or_init(|| program(beside, "conformance-upstream"))
 }
 
-/// A program of the kit, in the folder of the program under test, which is where cargo puts all
+/// Where the `platform-fixture` program is, which can be the launcher and the watchdog of children.
+/// For tests of a package that has no program of its own.
+pub fn watchdog_program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let test = std::env::current_exe().expect("the path of the test");
+        // Tests are in a folder of their own beside the programs.
+        program(test.parent().expect("a folder"), "platform-fixture")
+    })
+}
+
+/// A program for tests, in the folder of the program under test, which is where cargo puts all
 /// of the workspace's programs.
 ///
 /// Testing one package alone does not build the programs of another, so it is built when missing.
@@ -45,9 +56,11 @@ fn program(beside: &Path, name: &str) -> PathBuf {
 fn build() {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = std::process::Command::new(cargo)
-        .args(["build", "--quiet", "-p", "testkit", "--bins"])
+        .args([
+            "build", "--quiet", "-p", "testkit", "-p", "platform", "--bins",
+        ])
         .stdin(Stdio::null())
         .status()
         .expect("cargo can be run");
-    assert!(status.success(), "the programs of the kit do not build");
+    assert!(status.success(), "the programs for tests do not build");
 }

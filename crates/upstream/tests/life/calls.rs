@@ -205,7 +205,6 @@ async fn http_setup() -> Setup {
             tokio::spawn(in_one_piece(BufReader::new(stream)));
         }
     });
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let transport = Transport::http(&address).unwrap();
     let folder = tempfile::tempdir().unwrap();
     Setup::over(transport, limits(), |_| (), folder).await

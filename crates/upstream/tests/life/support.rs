@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use config::{Limits, ServerConfig, Transport};
 use mcp::RawValue;
+use platform::Watchdog;
 use tempfile::TempDir;
-use testkit::{DEADLINE, wait_for};
+use testkit::{DEADLINE, wait_for, watchdog_program};
 use tokio::sync::mpsc;
 use upstream::{CallError, EraMemory, Fleet, LaunchContext, Status, ToolCall, Upstream};
 
@@ -113,7 +114,7 @@ impl Setup {
         let mut server = ServerConfig::new("up".parse().unwrap(), transport);
         change(&mut server);
         let launch_context = LaunchContext {
-            guardian: None,
+            watchdog: Watchdog::of_program(watchdog_program().to_owned()),
             log_dir: None,
             environment: |_| None,
             dormant: false,

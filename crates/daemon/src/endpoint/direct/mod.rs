@@ -1,5 +1,5 @@
 //! `/mcp/direct`: all upstreams at once. Tools and prompts are called `server__name`; resources
-//! keep their addresses and go to whoever announced them.
+//! keep their addresses and go to the upstream that announced them.
 
 mod lists;
 mod names;
@@ -22,11 +22,11 @@ use self::lists::{Listing, Wanted, gather};
 use self::names::{renamed, resolve, with_name};
 use self::owners::Owners;
 use super::clients::Clients;
-use super::relay::{Answer, call_tool, forward, raw, to_error, until_interrupted};
+use super::relay::{Answer, call_tool, forward, raw, to_error, tools_list, until_interrupted};
 use super::server::{
     Named, Resource, connected, empty_object, let_go, log_level, parameter_headers, parse,
 };
-use crate::engine::{CallRequest, Engine};
+use crate::engine::{CallRequest, Engine, ServerInForce};
 
 const INSTRUCTIONS: &str = "All connected MCP servers at once. The names of tools and prompts begin \
 with the name of their server and two underscores.";
@@ -111,29 +111,27 @@ impl DirectEndpoint {
     /// not change with every hiccup.
     async fn tools(&self) -> Answer {
         self.ready().await;
-        let upstreams = self.engine.upstreams();
-        let statuses = upstreams.iter().map(|upstream| upstream.status());
-        let tools: Vec<_> = statuses
-            .flat_map(|status| status.tools.all().to_vec())
-            .filter(|tool| !self.engine.holds(tool))
-            .filter_map(|tool| renamed(tool.id.server(), &tool.raw))
-            .collect();
-        raw(&json!({ "tools": tools }))
+        let in_force = self.engine.current().await;
+        let states = in_force.servers().flat_map(ServerInForce::tools);
+        let tools = states
+            .filter(|state| state.hold.is_none())
+            .map(|state| state.definition())
+            .filter_map(|tool| renamed(tool.id.server(), &tool.raw));
+        tools_list(tools)
     }
 
     async fn call_tool(&self, request: &Request, context: &RequestContext) -> Answer {
         let params = request.params.clone().unwrap_or_else(empty_object);
         let Named { name, arguments } = parse(&request.method, Some(&params))?;
-        let upstreams = self.engine.upstreams();
         let client = self.clients.on_behalf(context);
-        let Some((upstream, own_name)) = resolve(&name, &upstreams) else {
+        let Some((upstream, own_name)) = resolve(self.engine.fleet(), &name) else {
             // Refused where every call is refused, and recorded there.
-            let call = CallRequest::by_tier(name.replacen("__", ":", 1), arguments, params.clone());
+            let call = CallRequest::direct(name.replacen("__", ":", 1), arguments, params.clone());
             return call_tool(&self.engine, &call, &client, context).await;
         };
         let sent = with_name(&params, own_name).ok_or_else(not_an_object)?;
         let name = format!("{}:{own_name}", upstream.name());
-        let call = CallRequest::by_tier(name, arguments, sent);
+        let call = CallRequest::direct(name, arguments, sent);
         let result = call_tool(&self.engine, &call, &client, context).await?;
         self.owners.learn_task(upstream.name(), &result);
         Ok(result)
@@ -196,7 +194,7 @@ impl DirectEndpoint {
         servers.map(|server| server.name.clone()).collect()
     }
 
-    /// The upstream that announced a resource; everybody is asked again for one that nobody did.
+    /// The upstream that announced a resource; all are asked again for one that none did.
     async fn owner_of_resource(
         &self,
         uri: &str,
@@ -300,7 +298,7 @@ impl DirectEndpoint {
         let owner = self.owners.of_task(&task_id);
         let mut owner = owner.and_then(|owner| self.engine.fleet().get(&owner));
         if owner.is_none() {
-            // A task that nobody began here is for a server to refuse that has tasks at all.
+            // A task that was not begun here is for a server to refuse that has tasks at all.
             let mut ready = self.ready().await.into_iter();
             owner = ready.find(|upstream| has_tasks(upstream));
         }
@@ -342,8 +340,7 @@ impl DirectEndpoint {
         what: &str,
         name: &str,
     ) -> Result<(Arc<Upstream>, String), ErrorObject> {
-        let upstreams = self.engine.upstreams();
-        let found = resolve(name, &upstreams);
+        let found = resolve(self.engine.fleet(), name);
         found
             .map(|(upstream, own_name)| (upstream, own_name.to_owned()))
             .ok_or_else(|| {
@@ -396,7 +393,7 @@ impl Service for DirectEndpoint {
         until_interrupted(&self.engine, Box::pin(self.answer(request, context))).await
     }
 
-    /// Nobody knows whom a notification is for, so everybody gets it.
+    /// The recipient of a notification is not known, so all upstreams get it.
     async fn notification(&self, notification: Notification, connection: Arc<Connection>) {
         let client = Clients::of_connection(&connection);
         let Notification { method, params } = notification;
@@ -408,8 +405,7 @@ impl Service for DirectEndpoint {
     }
 
     fn parameter_headers(&self, tool: &str) -> Option<Arc<ParameterHeaders>> {
-        let upstreams = self.engine.upstreams();
-        let (upstream, own_name) = resolve(tool, &upstreams)?;
+        let (upstream, own_name) = resolve(self.engine.fleet(), tool)?;
         parameter_headers(&self.engine, upstream.name(), own_name)
     }
 

@@ -6,7 +6,7 @@ use mcp::{Members, RawValue};
 use policy::ServerName;
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
-use upstream::Upstream;
+use upstream::{Fleet, Upstream};
 
 const SEPARATOR: &str = "__";
 
@@ -19,26 +19,11 @@ pub(super) fn prefixed(server: &ServerName, name: &str) -> String {
     format!("{server}{SEPARATOR}{name}")
 }
 
-/// The upstream that a name belongs to, and what it is called there. A server's name may itself
-/// hold the separator; the longest one counts.
-pub(super) fn resolve<'n>(
-    name: &'n str,
-    upstreams: &[Arc<Upstream>],
-) -> Option<(Arc<Upstream>, &'n str)> {
-    let servers = upstreams.iter().map(|upstream| upstream.name().as_str());
-    let (index, rest) = longest(name, servers)?;
-    Some((Arc::clone(&upstreams[index]), rest))
-}
-
-fn longest<'n, 's>(
-    name: &'n str,
-    servers: impl Iterator<Item = &'s str>,
-) -> Option<(usize, &'n str)> {
-    let matching = servers.enumerate().filter_map(|(index, server)| {
-        let rest = name.strip_prefix(server)?.strip_prefix(SEPARATOR)?;
-        Some((index, rest))
-    });
-    matching.min_by_key(|(_, rest)| rest.len())
+/// The upstream that a name belongs to, and what it is called there. No server's name has the
+/// separator in it.
+pub(super) fn resolve<'n>(fleet: &Fleet, name: &'n str) -> Option<(Arc<Upstream>, &'n str)> {
+    let (server, own_name) = name.split_once(SEPARATOR)?;
+    Some((fleet.get(&server.parse().ok()?)?, own_name))
 }
 
 /// A definition under its name on this endpoint; everything else in it stays as it was written.
@@ -57,17 +42,6 @@ pub(super) fn with_name(object: &RawValue, name: &str) -> Option<Box<RawValue>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_longest_server_that_fits_is_meant() {
-        let servers = ["a", "a__b", "c"];
-        let resolve = |name| longest(name, servers.into_iter());
-        assert_eq!(resolve("a__tool"), Some((0, "tool")));
-        assert_eq!(resolve("a__b__tool"), Some((1, "tool")));
-        assert_eq!(resolve("c__x__y"), Some((2, "x__y")));
-        assert_eq!(resolve("d__tool"), None);
-        assert_eq!(resolve("a_tool"), None);
-    }
 
     #[test]
     fn only_the_name_of_a_definition_changes() {

@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(owners.learn_resources(both(), &configured).len(), 1);
         assert_eq!(owner("x://1").as_deref(), Some("victim"));
         assert_eq!(owner("x://2"), None);
-        // While its owner is away, nobody else has it.
+        // While its owner is away, no other upstream has it.
         let only_other = || listing(&["aaa"], vec![announced("aaa")]);
         let listed = owners.learn_resources(only_other(), &configured);
         assert!(listed.is_empty());

@@ -24,7 +24,7 @@ pub(in crate::rest) struct Check {
 
 /// Connects, lists the tools, and lets the server go again.
 pub(super) async fn try_out(engine: &Engine, server: ServerConfig) -> ApiResult<Check> {
-    let name = server.name.clone();
+    let (name, trust) = (server.name.clone(), server.trust);
     let status = engine
         .fleet()
         .try_out(server, Instant::now() + PATIENCE)
@@ -49,9 +49,10 @@ pub(super) async fn try_out(engine: &Engine, server: ServerConfig) -> ApiResult<
         return Err(failed(message, "see that the server runs, and try again"));
     }
     let tools = status.tools.all().iter();
+    let in_force = engine.in_force();
     Ok(Data(Check {
         server_name: status.server.as_ref().map(|server| server.name.clone()),
         server_version: status.server.as_ref().map(|server| server.version.clone()),
-        tools: tools.map(|tool| engine.view(tool, false)).collect(),
+        tools: tools.map(|tool| in_force.preview(tool, trust)).collect(),
     }))
 }

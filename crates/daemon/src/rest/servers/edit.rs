@@ -86,7 +86,8 @@ pub(in crate::rest) async fn create(
     };
     state.edit_config(add).await?;
     let upstream = find(&state.engine, name.as_str())?;
-    let added = Data(Server::of(&state.engine, &upstream));
+    let in_force = state.engine.current().await;
+    let added = Data(Server::of(&state.engine, &in_force, &upstream));
     Ok((StatusCode::CREATED, added).into_response())
 }
 
@@ -137,8 +138,7 @@ pub(in crate::rest) async fn change(
     tag = "servers",
     params(ServerPath),
     responses(
-        (status = 200, description = "The server, which is connected or cannot be.", body = Answer<Server>),
-        (status = 202, description = "The server, which is being connected.", body = Answer<Server>),
+        (status = 202, description = "The server is switched on; its `state` says how far it is.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
         (status = 404, description = "There is no such server.", body = ErrorBody),
         (status = 409, description = "The config file is not valid, or was changed meanwhile.", body = ErrorBody),
@@ -149,7 +149,7 @@ pub(in crate::rest) async fn enable(
     State(state): State<AppState>,
     Segment(name): Segment,
 ) -> Result<Response, ApiError> {
-    Ok(switch(&state, &name, true).await?.so_far())
+    Ok(switch(&state, &name, true).await?.accepted())
 }
 
 /// Switches a server off. It stays in the config. The answer does not wait until its process is
@@ -160,8 +160,7 @@ pub(in crate::rest) async fn enable(
     tag = "servers",
     params(ServerPath),
     responses(
-        (status = 200, description = "The server, which is off.", body = Answer<Server>),
-        (status = 202, description = "The server, whose process is ending.", body = Answer<Server>),
+        (status = 202, description = "The server is switched off; its `state` says whether its process has ended.", body = Answer<Server>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
         (status = 404, description = "There is no such server.", body = ErrorBody),
         (status = 409, description = "The config file is not valid, or was changed meanwhile.", body = ErrorBody),
@@ -172,7 +171,7 @@ pub(in crate::rest) async fn disable(
     State(state): State<AppState>,
     Segment(name): Segment,
 ) -> Result<Response, ApiError> {
-    Ok(switch(&state, &name, false).await?.so_far())
+    Ok(switch(&state, &name, false).await?.accepted())
 }
 
 /// Removes a server from the config. The answer does not wait until its process is gone: `GET
@@ -183,8 +182,7 @@ pub(in crate::rest) async fn disable(
     tag = "servers",
     params(ServerPath),
     responses(
-        (status = 200, description = "The server is gone.", body = Answer<Removed>),
-        (status = 202, description = "The server is out of the config, and its process is ending.", body = Answer<Removed>),
+        (status = 202, description = "The server is out of the config; its process may still be ending.", body = Answer<Removed>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
         (status = 404, description = "There is no such server.", body = ErrorBody),
         (status = 409, description = "The config file is not valid, or was changed meanwhile.", body = ErrorBody),
@@ -203,11 +201,8 @@ pub(in crate::rest) async fn remove(
             .ok_or_else(|| unknown_server(&state.engine, &name))
     };
     state.edit_config(remove).await?;
-    let status = match state.engine.fleet().ending(&parsed) {
-        Some(_) => StatusCode::ACCEPTED,
-        None => StatusCode::OK,
-    };
-    Ok((status, Data(Removed { name: parsed })).into_response())
+    let removed = Data(Removed { name: parsed });
+    Ok((StatusCode::ACCEPTED, removed).into_response())
 }
 
 async fn switch(state: &AppState, name: &str, enabled: bool) -> Result<Server, ApiError> {
@@ -232,10 +227,11 @@ async fn edit(
         .edit_config(|document| change(document, &parsed))
         .await?;
     let upstream = find(&state.engine, name)?;
-    Ok(Server::of(&state.engine, &upstream))
+    let in_force = state.engine.current().await;
+    Ok(Server::of(&state.engine, &in_force, &upstream))
 }
 
-/// Whoever can name a program runs it as the user of the daemon, which a key alone does not allow.
+/// A caller that can name a program runs it as the daemon's user, which a key alone does not allow.
 fn check_program(
     state: &AppState,
     principal: Principal,

@@ -2,18 +2,19 @@
 
 use std::fmt;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use http::header::{
-    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, TRANSFER_ENCODING,
+    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    TRANSFER_ENCODING,
 };
-use reqwest::Url;
-use reqwest::redirect::{Attempt, Policy};
+use percent_encoding::percent_decode_str;
+use url::Url;
 
 use crate::modern::headers as modern;
 
 /// The largest answer, or event on a stream, that is taken: 16 MiB.
 const DEFAULT_BODY_LIMIT: usize = 16 * 1024 * 1024;
-
-const MOST_REDIRECTS: usize = 5;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const PROTOCOL_VERSION: HeaderName = modern::PROTOCOL_VERSION;
@@ -52,22 +53,36 @@ pub struct HttpEndpoint {
     pub transport: HttpTransport,
     /// Sent with every request, except where the protocol needs a header for itself.
     pub headers: HeaderMap,
-    /// Should be built with [`same_origin_redirects`] and without an overall timeout, which would
-    /// cut long streams.
-    pub http: reqwest::Client,
     /// The largest answer that is taken, in bytes.
     pub body_limit: usize,
 }
 
 impl HttpEndpoint {
-    pub fn new(url: Url, http: reqwest::Client) -> Self {
+    pub fn new(url: Url) -> Self {
         Self {
             url,
             transport: HttpTransport::default(),
             headers: HeaderMap::new(),
-            http,
             body_limit: DEFAULT_BODY_LIMIT,
         }
+    }
+
+    /// Takes the credentials out of the URL. They stand for an `Authorization` header.
+    pub(super) fn take_credentials(&mut self) -> Option<HeaderValue> {
+        let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let user = decode(self.url.username());
+        let password = self.url.password().map(decode);
+        if user.is_empty() && password.is_none() {
+            return None;
+        }
+        // Fails only for a URL without a host, which has no place for them.
+        let _ = self.url.set_username("");
+        let _ = self.url.set_password(None);
+        let pair = format!("{user}:{}", password.unwrap_or_default());
+        let encoded = format!("Basic {}", BASE64_STANDARD.encode(pair));
+        let mut value = HeaderValue::from_str(&encoded).ok()?;
+        value.set_sensitive(true);
+        Some(value)
     }
 
     /// The caller's headers without those that are not the caller's to set.
@@ -99,26 +114,4 @@ impl fmt::Debug for HttpEndpoint {
             .field("body_limit", &self.body_limit)
             .finish_non_exhaustive()
     }
-}
-
-/// Follows a redirect only to the same scheme, host and port, because the headers that go along
-/// may hold credentials, and only if it keeps the method. Any other is reported as the status it
-/// is.
-pub fn same_origin_redirects() -> Policy {
-    Policy::custom(|attempt| {
-        if is_harmless(&attempt) {
-            attempt.follow()
-        } else {
-            attempt.stop()
-        }
-    })
-}
-
-fn is_harmless(attempt: &Attempt<'_>) -> bool {
-    let Some(from) = attempt.previous().last() else {
-        return false;
-    };
-    attempt.previous().len() <= MOST_REDIRECTS
-        && matches!(attempt.status().as_u16(), 307 | 308)
-        && from.origin() == attempt.url().origin()
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
-use reqwest::Response;
+use http::{HeaderMap, StatusCode};
 
-use super::session::SessionHeaders;
+use super::response::{Content, Response};
+use super::session::is_lost;
 use super::stream::{EventStream, Position};
-use super::wire::{Wire, media_type};
+use super::wire::Wire;
 use crate::client::events::Origin;
 use crate::client::frame::each_message;
 use crate::client::pending::{Answer, answer, own_id};
@@ -20,7 +20,7 @@ pub(in crate::client) struct Exchange<'a> {
     pub(in crate::client) wire: &'a Arc<Wire>,
     /// The session it belongs to. Modern servers have none: a stream of theirs cannot be taken up
     /// again, and carries no requests.
-    pub(in crate::client) session: Option<&'a SessionHeaders>,
+    pub(in crate::client) session: Option<&'a HeaderMap>,
     pub(in crate::client) id: u64,
     pub(in crate::client) origin: Origin,
 }
@@ -35,12 +35,12 @@ struct Sorted {
 
 impl Exchange<'_> {
     pub(in crate::client) async fn answer(&self, response: Response) -> Answer {
-        match media_type(&response).as_deref() {
-            Some("text/event-stream") => self.streamed(response).await,
-            Some("application/json") | None => self.whole(response).await,
-            Some(found) => Err(RequestError::Protocol(ProtocolError::ContentType {
-                found: found.to_owned(),
-            })),
+        match response.content() {
+            Content::EventStream => self.streamed(response).await,
+            Content::Json => self.whole(response).await,
+            Content::Other(found) => {
+                Err(RequestError::Protocol(ProtocolError::ContentType { found }))
+            }
         }
     }
 
@@ -67,7 +67,8 @@ impl Exchange<'_> {
                 stream.finish();
                 return answer;
             }
-            stream = self.reopen(&mut position).await?;
+            // Boxed, because hardly any call needs it.
+            stream = Box::pin(self.reopen(&mut position)).await?;
         }
     }
 
@@ -121,7 +122,7 @@ impl Exchange<'_> {
             let failure = self.wire.failure(response).await;
             // The server cannot resume, or has lost the session and the call with it; the next
             // request will find that out for itself.
-            if status == StatusCode::METHOD_NOT_ALLOWED || session.is_lost(&failure) {
+            if status == StatusCode::METHOD_NOT_ALLOWED || is_lost(session, &failure) {
                 break;
             }
             return Err(RequestError::Http(Box::new(failure)));

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use reqwest::Response;
 
 use super::Http;
-use super::session::Session;
+use super::response::{Content, Response};
+use super::session::{Session, is_lost};
 use super::stream::{EventStream, Position};
-use super::wire::media_type;
 use crate::Message;
 use crate::client::RequestError;
 use crate::client::events::Origin;
@@ -82,13 +81,13 @@ async fn attempt(http: &Arc<Http>, session: &Arc<Session>, position: &mut Positi
     };
     let status = response.status();
     if status.is_success() {
-        if media_type(&response).as_deref() != Some("text/event-stream") {
+        if response.content() != Content::EventStream {
             return Heard::NotOffered;
         }
         return read(http, session, response, position).await;
     }
     let failure = http.wire.failure(response).await;
-    if session.headers.is_lost(&failure) {
+    if is_lost(&session.headers, &failure) {
         Heard::SessionLost
     } else if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         Heard::Nothing

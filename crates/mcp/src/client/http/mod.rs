@@ -1,9 +1,12 @@
 //! Streamable HTTP as the revisions with a handshake know it: each request is a POST whose answer
 //! comes as a body or on a stream of its own, and a session may tie them together.
 
+mod connector;
 mod endpoint;
 mod exchange;
 mod listen;
+mod pool;
+mod response;
 mod session;
 mod stream;
 mod two_endpoints;
@@ -13,22 +16,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::Response;
 use tokio::sync::{Mutex, Notify, watch};
 
-pub use self::endpoint::{HttpEndpoint, HttpTransport, same_origin_redirects};
+pub use self::endpoint::{HttpEndpoint, HttpTransport};
 
 pub(super) use self::exchange::Exchange;
 pub(super) use self::two_endpoints::{TwoEndpoints, is_suggested_by};
 pub(super) use self::wire::Wire;
 
-use self::session::Session;
+use self::endpoint::SESSION_ID;
+use self::response::Response;
+use self::session::{Session, is_lost};
 use super::events::Origin;
 use super::in_flight::{Cancel, cancellation};
 use super::pending::{Answer, Closed};
 use super::{CloseReason, ConnectError, Handshake, Hello, RequestError};
 
-/// How long the server may take for what nobody waits for: a cancellation, the end of a session.
+/// How long the server may take for what no caller waits for: a cancellation, the end of a session.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How long a lost session may take to be replaced, while every caller waits for it.
@@ -119,7 +123,7 @@ impl Http {
             return;
         }
         let session = self.current();
-        if session.headers.id.is_some() {
+        if session.headers.contains_key(SESSION_ID) {
             let deleting = self.wire.delete(&session.headers);
             // Servers may refuse this (405), and one that is gone needs no farewell.
             let _ = tokio::time::timeout(FAREWELL, deleting).await;
@@ -150,7 +154,7 @@ impl Http {
             return Ok((session, response));
         }
         let failure = self.wire.failure(response).await;
-        if !session.headers.is_lost(&failure) {
+        if !is_lost(&session.headers, &failure) {
             return Err(RequestError::Http(Box::new(failure)));
         }
         let session = self.recover(&session).await?;

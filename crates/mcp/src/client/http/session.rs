@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderValue, StatusCode};
-use reqwest::RequestBuilder;
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::endpoint::{PROTOCOL_VERSION, SESSION_ID};
 use super::exchange::Exchange;
@@ -14,16 +13,10 @@ use crate::client::{ConnectError, Handshake, Hello, HttpFailure, RequestError};
 use crate::message::encode_call;
 use crate::{ProtocolVersion, codes};
 
-/// What later requests carry so that the server knows them.
-#[derive(Debug, Clone, Default)]
-pub(in crate::client) struct SessionHeaders {
-    pub(super) id: Option<HeaderValue>,
-    pub(super) protocol: Option<ProtocolVersion>,
-}
-
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) headers: SessionHeaders,
+    /// What later requests carry so that the server knows them.
+    pub(super) headers: HeaderMap,
     pub(super) handshake: Arc<Handshake>,
 }
 
@@ -31,7 +24,7 @@ impl Session {
     pub(super) async fn begin(wire: &Arc<Wire>, hello: &Hello) -> Result<Self, ConnectError> {
         let id = wire.next_id();
         let response = wire
-            .post(&SessionHeaders::default(), hello.encode(id).into())
+            .post(&HeaderMap::new(), hello.encode(id).into())
             .await
             .map_err(ConnectError::Initialize)?;
         if !response.status().is_success() {
@@ -40,10 +33,10 @@ impl Session {
                 failure,
             ))));
         }
-        let mut headers = SessionHeaders {
-            id: response.headers().get(SESSION_ID).cloned(),
-            protocol: None,
-        };
+        let mut headers = HeaderMap::new();
+        if let Some(id) = response.headers().get(SESSION_ID) {
+            headers.insert(SESSION_ID, id.clone());
+        }
         let exchange = Exchange {
             wire,
             session: Some(&headers),
@@ -55,7 +48,7 @@ impl Session {
             .await
             .map_err(ConnectError::Initialize)?;
         let handshake = Arc::new(Handshake::parse(result)?);
-        headers.protocol = Some(handshake.protocol);
+        headers.insert(PROTOCOL_VERSION, version(handshake.protocol));
         initialized(wire, &headers)
             .await
             .map_err(ConnectError::Initialize)?;
@@ -63,38 +56,28 @@ impl Session {
     }
 }
 
-impl SessionHeaders {
-    pub(super) fn add_to(&self, mut request: RequestBuilder) -> RequestBuilder {
-        if let Some(id) = &self.id {
-            request = request.header(SESSION_ID, id);
-        }
-        if let Some(protocol) = self.protocol {
-            request = request.header(PROTOCOL_VERSION, protocol.as_str());
-        }
-        request
+/// Whether a refusal means that the server no longer knows the session of these headers.
+pub(super) fn is_lost(session: &HeaderMap, failure: &HttpFailure) -> bool {
+    if !session.contains_key(SESSION_ID) {
+        return false;
     }
-
-    /// Whether a refusal means that the server no longer knows the session.
-    pub(super) fn is_lost(&self, failure: &HttpFailure) -> bool {
-        if self.id.is_none() {
-            return false;
-        }
-        let error = failure.error.as_ref();
-        match failure.status {
-            StatusCode::NOT_FOUND => {
-                error.is_none_or(|error| error.code != codes::METHOD_NOT_FOUND)
-            }
-            // The protocol says 404, but the example that many servers grew from answers so.
-            StatusCode::BAD_REQUEST => error.is_some_and(|error| {
-                error.code == codes::CONNECTION_CLOSED
-                    && error.message.to_ascii_lowercase().contains("session")
-            }),
-            _ => false,
-        }
+    let error = failure.error.as_ref();
+    match failure.status {
+        StatusCode::NOT_FOUND => error.is_none_or(|error| error.code != codes::METHOD_NOT_FOUND),
+        // The protocol says 404, but the example that many servers grew from answers so.
+        StatusCode::BAD_REQUEST => error.is_some_and(|error| {
+            error.code == codes::CONNECTION_CLOSED
+                && error.message.to_ascii_lowercase().contains("session")
+        }),
+        _ => false,
     }
 }
 
-async fn initialized(wire: &Wire, headers: &SessionHeaders) -> Result<(), RequestError> {
+pub(super) fn version(protocol: ProtocolVersion) -> HeaderValue {
+    HeaderValue::from_static(protocol.as_str())
+}
+
+async fn initialized(wire: &Wire, headers: &HeaderMap) -> Result<(), RequestError> {
     let message = encode_call(None, "notifications/initialized", None);
     let response = wire.post(headers, message.into()).await?;
     wire.accepted(response).await

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Response;
-
+use super::response::Response;
 use super::wire::Wire;
 use crate::client::RequestError;
 use crate::sse::{Event, EventParser};
@@ -19,9 +18,6 @@ const LONGEST_RETRY: Duration = Duration::from_mins(5);
 
 /// How often in a row a stream is taken up again without a single event coming of it.
 const FRUITLESS_ATTEMPTS: u32 = 30;
-
-/// How long a stream may stay open after the answer.
-const LATE_END: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct EventStream {
@@ -68,13 +64,8 @@ impl EventStream {
         }
     }
 
-    /// Reads on to the end, which servers send after the answer but seldom with it: only then can
-    /// the connection be used again.
     pub(super) fn finish(self) {
-        let mut response = self.response;
-        tokio::spawn(tokio::time::timeout(LATE_END, async move {
-            while let Ok(Some(_)) = response.chunk().await {}
-        }));
+        self.response.finish();
     }
 }
 

@@ -5,12 +5,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::Url;
+use http::HeaderMap;
 
 use super::FAREWELL;
-use super::session::SessionHeaders;
+use super::endpoint::PROTOCOL_VERSION;
+use super::response::Content;
+use super::session::version;
 use super::stream::EventStream;
-use super::wire::{Wire, media_type};
+use super::wire::{Target, Wire};
 use crate::ProtocolVersion;
 use crate::client::era::is_modern_error;
 use crate::client::greeted::Duplex;
@@ -33,9 +35,9 @@ pub(in crate::client) struct TwoEndpoints {
 #[derive(Debug)]
 struct Mailbox {
     wire: Arc<Wire>,
-    url: Url,
-    /// Known once the server has been greeted.
-    protocol: OnceLock<ProtocolVersion>,
+    target: Target,
+    /// Names the protocol version. Known once the server has been greeted.
+    headers: OnceLock<HeaderMap>,
 }
 
 // === impl TwoEndpoints ===
@@ -43,14 +45,14 @@ struct Mailbox {
 impl TwoEndpoints {
     /// Opens the stream of a server that is said to speak this transport.
     pub(in crate::client) async fn open(wire: Arc<Wire>) -> Result<Arc<Self>, ConnectError> {
-        let (stream, url) = open(&wire).await.map_err(ConnectError::EventStream)?;
-        Ok(Self::start(wire, stream, url))
+        let (stream, target) = open(&wire).await.map_err(ConnectError::EventStream)?;
+        Ok(Self::start(wire, stream, target))
     }
 
     /// Opens the stream if the server turns out to speak this transport.
     pub(in crate::client) async fn find(wire: Arc<Wire>) -> Option<Arc<Self>> {
         match tokio::time::timeout(FIRST_EVENT, open(&wire)).await {
-            Ok(Ok((stream, url))) => Some(Self::start(wire, stream, url)),
+            Ok(Ok((stream, target))) => Some(Self::start(wire, stream, target)),
             Ok(Err(error)) => {
                 tracing::debug!(?error, "the server is none of 2024-11-05 either");
                 None
@@ -59,12 +61,12 @@ impl TwoEndpoints {
         }
     }
 
-    fn start(wire: Arc<Wire>, stream: EventStream, url: Url) -> Arc<Self> {
+    fn start(wire: Arc<Wire>, stream: EventStream, target: Target) -> Arc<Self> {
         let pending = Arc::new(Pending::new(Closed::default()));
         let mailbox = Arc::new(Mailbox {
             wire,
-            url,
-            protocol: OnceLock::new(),
+            target,
+            headers: OnceLock::new(),
         });
         let sorter = Sorter {
             pending: Arc::clone(&pending),
@@ -121,7 +123,8 @@ impl Duplex for TwoEndpoints {
     }
 
     fn speak(&self, protocol: ProtocolVersion) {
-        let _ = self.mailbox.protocol.set(protocol);
+        let headers = HeaderMap::from_iter([(PROTOCOL_VERSION, version(protocol))]);
+        let _ = self.mailbox.headers.set(headers);
     }
 }
 
@@ -145,11 +148,9 @@ impl Cancel for TwoEndpoints {
 
 impl Mailbox {
     async fn post(&self, message: Bytes) -> Result<(), RequestError> {
-        let headers = SessionHeaders {
-            id: None,
-            protocol: self.protocol.get().copied(),
-        };
-        let posting = self.wire.post_to(self.url.clone(), &headers, message);
+        let before = HeaderMap::new();
+        let headers = self.headers.get().unwrap_or(&before);
+        let posting = self.wire.post_to(&self.target, headers, message);
         self.wire.accepted(posting.await?).await
     }
 }
@@ -169,8 +170,8 @@ pub(in crate::client) fn is_suggested_by(failure: &HttpFailure) -> bool {
     matches!(failure.status.as_u16(), 400 | 404 | 405) && !modern
 }
 
-async fn open(wire: &Arc<Wire>) -> Result<(EventStream, Url), EventStreamError> {
-    let no_session = SessionHeaders::default();
+async fn open(wire: &Arc<Wire>) -> Result<(EventStream, Target), EventStreamError> {
+    let no_session = HeaderMap::new();
     let opening = wire.get(&no_session, None);
     let response = opening.await.map_err(EventStreamError::Open)?;
     if !response.status().is_success() {
@@ -178,11 +179,12 @@ async fn open(wire: &Arc<Wire>) -> Result<(EventStream, Url), EventStreamError> 
         let error = RequestError::Http(Box::new(failure));
         return Err(EventStreamError::Open(error));
     }
-    if media_type(&response).as_deref() != Some("text/event-stream") {
+    if response.content() != Content::EventStream {
         return Err(EventStreamError::NotAnEndpoint);
     }
     // A redirect may have led elsewhere, and what the server names is relative to that.
-    let base = response.url().clone();
+    let base = response.redirected.as_deref();
+    let base = base.unwrap_or(&wire.target.url).clone();
     let mut stream = EventStream::new(wire, response);
     let event = match stream.next().await.map_err(EventStreamError::Open)? {
         None => return Err(EventStreamError::Ended),
@@ -190,14 +192,24 @@ async fn open(wire: &Arc<Wire>) -> Result<(EventStream, Url), EventStreamError> 
         Some(_) => return Err(EventStreamError::NotAnEndpoint),
     };
     let text = String::from_utf8_lossy(&event.data).into_owned();
-    match base.join(text.trim()) {
-        Ok(url) if url.origin() == base.origin() => Ok((stream, url)),
-        Ok(_) => Err(EventStreamError::OtherOrigin { url: text }),
-        Err(source) => Err(EventStreamError::Url { url: text, source }),
+    let url = match base.join(text.trim()) {
+        Ok(url) if url.origin() == base.origin() => url,
+        Ok(_) => return Err(EventStreamError::OtherOrigin { url: text }),
+        Err(source) => {
+            let source = source.into();
+            return Err(EventStreamError::Url { url: text, source });
+        }
+    };
+    match wire.target(url) {
+        Ok(target) => Ok((stream, target)),
+        Err(source) => {
+            let source = source.into();
+            Err(EventStreamError::Url { url: text, source })
+        }
     }
 }
 
-/// Reads the stream for as long as there is somebody to hear it.
+/// Reads the stream for as long as the connection has an owner.
 async fn listen(stream: EventStream, sorter: Sorter<Arc<Mailbox>>) {
     let gone = sorter.incoming.gone().clone();
     let pending = Arc::clone(&sorter.pending);

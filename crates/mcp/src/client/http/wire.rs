@@ -4,15 +4,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
-use reqwest::{Method, RequestBuilder, Response, Url};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION,
+    PROXY_AUTHORIZATION, WWW_AUTHENTICATE,
+};
+use http::uri::InvalidUri;
+use http::{Method, Uri};
+use http_body_util::Full;
+use url::{Position, Url};
 
+use super::connector::Connector;
 use super::endpoint::{HttpEndpoint, LAST_EVENT_ID};
-use super::session::SessionHeaders;
+use super::pool::Pool;
+use super::response::Response;
+use crate::client::error::BoxError;
 use crate::client::events::Origin;
 use crate::client::incoming::Incoming;
-use crate::client::{HttpFailure, RequestError};
+use crate::client::{HttpFailure, RedirectError, RequestError};
 use crate::message::{Inbound, Message};
 use crate::{ErrorObject, Request};
 
@@ -20,118 +28,162 @@ use crate::{ErrorObject, Request};
 const FAILURE_BODY: usize = 64 * 1024;
 const SHOWN: usize = 600;
 
+const MOST_REDIRECTS: usize = 5;
+
 #[derive(Debug)]
 pub(in crate::client) struct Wire {
-    pub(super) url: Url,
+    pub(super) target: Target,
+    /// What every request carries, and what a POST carries besides.
     headers: HeaderMap,
-    http: reqwest::Client,
+    post_headers: HeaderMap,
+    pool: Arc<Pool>,
     pub(super) body_limit: usize,
     ids: AtomicU64,
     pub(in crate::client) incoming: Arc<Incoming>,
 }
 
+/// An address of the server, with the form in which a request line holds it.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) url: Url,
+    uri: Uri,
+}
+
 impl Wire {
-    pub(in crate::client) fn new(endpoint: HttpEndpoint, incoming: Arc<Incoming>) -> Self {
-        Self {
-            headers: endpoint.own_headers(),
-            url: endpoint.url,
-            http: endpoint.http,
+    pub(in crate::client) fn new(
+        mut endpoint: HttpEndpoint,
+        incoming: Arc<Incoming>,
+    ) -> Result<Self, BoxError> {
+        let credentials = endpoint.take_credentials();
+        let mut headers = endpoint.own_headers();
+        let connector = Connector::new(&endpoint.url)?;
+        let host = &endpoint.url[Position::BeforeHost..Position::AfterPort];
+        headers.entry(HOST).or_insert(host.parse()?);
+        if let Some(credentials) = credentials {
+            headers.entry(AUTHORIZATION).or_insert(credentials);
+        }
+        if let Some(authorization) = connector.proxy_authorization() {
+            let entry = headers.entry(PROXY_AUTHORIZATION);
+            entry.or_insert_with(|| authorization.clone());
+        }
+        let mut post_headers = headers.clone();
+        let accepted = HeaderValue::from_static("application/json, text/event-stream");
+        post_headers.insert(ACCEPT, accepted);
+        post_headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(Self {
+            target: Target {
+                uri: connector.request_target(&endpoint.url)?,
+                url: endpoint.url,
+            },
+            headers,
+            post_headers,
+            pool: Arc::new(Pool::new(connector)),
             body_limit: endpoint.body_limit,
             ids: AtomicU64::new(1),
             incoming,
-        }
+        })
     }
 
     pub(in crate::client) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(super) async fn post(
+    /// Prepares requests to another address of the same origin.
+    pub(super) fn target(&self, url: Url) -> Result<Target, InvalidUri> {
+        let uri = self.pool.connector.request_target(&url)?;
+        Ok(Target { url, uri })
+    }
+
+    /// Posts a message with the headers that this message or its session needs.
+    pub(in crate::client) async fn post(
         &self,
-        session: &SessionHeaders,
+        headers: &HeaderMap,
         message: Bytes,
     ) -> Result<Response, RequestError> {
-        self.post_to(self.url.clone(), session, message).await
+        self.post_to(&self.target, headers, message).await
     }
 
     pub(super) async fn post_to(
         &self,
-        url: Url,
-        session: &SessionHeaders,
+        target: &Target,
+        headers: &HeaderMap,
         message: Bytes,
     ) -> Result<Response, RequestError> {
-        let request = self.prepare(Method::POST, url);
-        self.send(session.add_to(request), message).await
+        self.send(Method::POST, target, headers, message).await
     }
 
-    /// Posts a message that stands by itself, with headers of its own.
-    pub(in crate::client) async fn post_alone(
-        &self,
-        headers: HeaderMap,
-        message: Bytes,
-    ) -> Result<Response, RequestError> {
-        let request = self.prepare(Method::POST, self.url.clone());
-        self.send(request.headers(headers), message).await
-    }
-
-    /// Opens a stream of server messages, after the event given if there is one.
+    /// Asks for a stream of events, from after the event given if there is one.
     pub(super) async fn get(
         &self,
-        session: &SessionHeaders,
+        session: &HeaderMap,
         last_event_id: Option<&str>,
     ) -> Result<Response, RequestError> {
-        let request = self.prepare(Method::GET, self.url.clone());
-        let mut request = session.add_to(request).header(ACCEPT, "text/event-stream");
+        let mut headers = session.clone();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         // An id that cannot stand in a header cannot be resumed from.
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok()) {
-            request = request.header(LAST_EVENT_ID, id);
+            headers.insert(LAST_EVENT_ID, id);
         }
-        self.answered(request).await
+        self.send(Method::GET, &self.target, &headers, Bytes::new())
+            .await
     }
 
-    pub(super) async fn delete(&self, session: &SessionHeaders) -> Result<Response, RequestError> {
-        let request = self.prepare(Method::DELETE, self.url.clone());
-        self.answered(session.add_to(request)).await
+    pub(super) async fn delete(&self, session: &HeaderMap) -> Result<Response, RequestError> {
+        self.send(Method::DELETE, &self.target, session, Bytes::new())
+            .await
     }
 
+    /// Sends a request, also to where the server redirects it.
     async fn send(
         &self,
-        request: RequestBuilder,
-        message: Bytes,
+        method: Method,
+        target: &Target,
+        headers: &HeaderMap,
+        body: Bytes,
     ) -> Result<Response, RequestError> {
-        let request = request
-            .header(ACCEPT, "application/json, text/event-stream")
-            .header(CONTENT_TYPE, "application/json")
-            .body(message);
-        self.answered(request).await
+        let mut redirected: Option<Target> = None;
+        for _ in 0..=MOST_REDIRECTS {
+            let target = redirected.as_ref().unwrap_or(target);
+            let mut request = http::Request::new(Full::new(body.clone()));
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = target.uri.clone();
+            *request.headers_mut() = self.headers(&method, headers);
+            let mut response = self.pool.send(request).await?;
+            self.incoming.hear();
+            let Some(url) = redirect(&target.url, &response)? else {
+                response.redirected = redirected.map(|target| Box::new(target.url));
+                return Ok(response);
+            };
+            redirected = Some(self.target(url).map_err(RedirectError::Address)?);
+            response.finish();
+        }
+        Err(RedirectError::TooMany {
+            limit: MOST_REDIRECTS,
+        }
+        .into())
     }
 
-    async fn answered(&self, request: RequestBuilder) -> Result<Response, RequestError> {
-        // Without its type, which is so deep that the compiler gives up where it is used.
-        let sending: BoxFuture<'_, _> = Box::pin(request.send());
-        let response = sending.await?;
-        self.incoming.hear();
-        Ok(response)
-    }
-
-    fn prepare(&self, method: Method, url: Url) -> RequestBuilder {
-        self.http.request(method, url).headers(self.headers.clone())
+    fn headers(&self, method: &Method, more: &HeaderMap) -> HeaderMap {
+        let mut headers = match *method {
+            Method::POST => self.post_headers.clone(),
+            _ => self.headers.clone(),
+        };
+        headers.extend(
+            more.iter()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
+        headers
     }
 
     /// Has a request of the server answered, in the session it came in.
-    pub(super) fn serve(
-        self: &Arc<Self>,
-        request: Request,
-        session: &SessionHeaders,
-        origin: Origin,
-    ) {
+    pub(super) fn serve(self: &Arc<Self>, request: Request, session: &HeaderMap, origin: Origin) {
         let (wire, session) = (Arc::clone(self), session.clone());
         self.incoming.request(request, origin, async move |reply| {
             wire.reply(&session, reply).await;
         });
     }
 
-    async fn reply(&self, session: &SessionHeaders, message: Vec<u8>) {
+    async fn reply(&self, session: &HeaderMap, message: Vec<u8>) {
         let outcome = match self.post(session, message.into()).await {
             Ok(response) => self.accepted(response).await,
             Err(error) => Err(error),
@@ -144,20 +196,24 @@ impl Wire {
     /// Checks that a notification was taken. Whatever body comes along has no meaning.
     pub(in crate::client) async fn accepted(&self, response: Response) -> Result<(), RequestError> {
         if response.status().is_success() {
+            response.finish();
             return Ok(());
         }
         Err(RequestError::Http(Box::new(self.failure(response).await)))
     }
 
-    pub(super) async fn body(&self, mut response: Response) -> Result<Vec<u8>, RequestError> {
+    pub(super) async fn body(&self, mut response: Response) -> Result<Bytes, RequestError> {
         let limit = self.body_limit as u64;
-        let announced = response.content_length().unwrap_or(0);
+        let announced = response.remaining().unwrap_or(0);
         if announced > limit {
             return Err(RequestError::TooLarge { bytes: announced });
         }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await? {
             self.incoming.hear();
+            if body.is_empty() && response.remaining() == Some(0) {
+                return Ok(chunk);
+            }
             body.extend_from_slice(&chunk);
             if body.len() as u64 > limit {
                 return Err(RequestError::TooLarge {
@@ -165,7 +221,7 @@ impl Wire {
                 });
             }
         }
-        Ok(body)
+        Ok(body.into())
     }
 
     /// What a status that is not a success tells.
@@ -198,9 +254,22 @@ fn rpc_error(body: &[u8]) -> Option<ErrorObject> {
     }
 }
 
-/// The media type, without parameters and in lower case.
-pub(super) fn media_type(response: &Response) -> Option<String> {
-    let value = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
-    let essence = value.split(';').next()?;
-    Some(essence.trim().to_ascii_lowercase())
+/// Where a redirect leads that is to be followed. One to another origin is not, because the headers
+/// may hold credentials, and one that changes the method is a status like any other.
+fn redirect(from: &Url, response: &Response) -> Result<Option<Url>, RedirectError> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let location = response.headers().get(LOCATION);
+    let location = location.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+    let Some(to) = location.and_then(|location| from.join(location).ok()) else {
+        return Ok(None);
+    };
+    if from.origin() != to.origin() {
+        return Err(RedirectError::OtherOrigin {
+            from: from.origin().ascii_serialization(),
+            to: to.origin().ascii_serialization(),
+        });
+    }
+    Ok(matches!(response.status().as_u16(), 307 | 308).then_some(to))
 }

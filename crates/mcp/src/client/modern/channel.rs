@@ -42,7 +42,7 @@ pub(super) struct Call<'a> {
     pub(super) params: Option<&'a RawValue>,
     pub(super) additions: Additions<'a>,
     pub(super) origin: Origin,
-    pub(super) deadline: Deadline,
+    pub(super) deadline: Deadline<'a>,
     /// Whether it may be sent a second time where the server says that it did not look at the first.
     pub(super) repeatable: bool,
 }
@@ -94,9 +94,10 @@ impl Channel {
                     id,
                     origin: call.origin,
                 };
-                // Dropping this hangs up, which is how a request is cancelled here.
+                // Dropping this hangs up, which is how a request is cancelled here. Boxed, so that
+                // a call over pipes does not carry its much larger state.
                 let answering = while_open(closed, post(exchange, headers, message.into()));
-                call.deadline.bound(answering).await
+                Box::pin(call.deadline.bound(answering)).await
             }
         }
     }
@@ -114,7 +115,7 @@ impl Channel {
             Carrier::Http { wire, closed } => {
                 let headers = standard_headers(method, None);
                 while_open(closed, async {
-                    let response = wire.post_alone(headers, message.into()).await?;
+                    let response = wire.post(&headers, message.into()).await?;
                     wire.accepted(response).await
                 })
                 .await
@@ -182,7 +183,7 @@ impl Carrier {
 }
 
 async fn post(exchange: Exchange<'_>, headers: HeaderMap, message: Bytes) -> Answer {
-    let response = exchange.wire.post_alone(headers, message).await?;
+    let response = exchange.wire.post(&headers, message).await?;
     if response.status().is_success() {
         return exchange.answer(response).await;
     }

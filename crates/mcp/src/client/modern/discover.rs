@@ -15,7 +15,7 @@ pub(super) async fn discover(channel: &Channel) -> Result<Handshake, Refused> {
         params: None,
         additions: Additions::default(),
         origin: Origin::Connection,
-        deadline: Deadline::after(None),
+        deadline: Deadline::NONE,
         repeatable: true,
     };
     match channel.call(call, &[]).await {

@@ -252,7 +252,7 @@ impl Listener {
                 params: Some(&params),
                 additions: Additions::default(),
                 origin: Origin::Connection,
-                deadline: Deadline::after(None),
+                deadline: Deadline::NONE,
                 repeatable: true,
             };
             let given_up = async {

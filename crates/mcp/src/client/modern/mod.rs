@@ -132,7 +132,7 @@ impl Modern {
                 retry: None,
             },
             origin: options.call.map_or(Origin::Connection, Origin::Call),
-            deadline: Deadline::after(options.timeout),
+            deadline: Deadline::after(options.timeout, &self.channel.incoming.timer),
             repeatable: options.repeatable || method != "tools/call",
         };
         match method {

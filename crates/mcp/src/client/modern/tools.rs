@@ -43,7 +43,7 @@ struct ToolCall<'a> {
 }
 
 impl ToolHeaders {
-    /// Learns from a result of `tools/list`, and takes out of it the tools that nobody may call
+    /// Learns from a result of `tools/list`, and takes out of it the tools that no client may call
     /// over HTTP because of the headers they ask for.
     pub fn learn(&self, result: Box<RawValue>) -> Box<RawValue> {
         let Ok(page) = serde_json::from_str::<Page<'_>>(result.get()) else {

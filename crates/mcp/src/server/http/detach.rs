@@ -1,4 +1,4 @@
-//! A call that its connection drives as long as it is there, and that goes on without it.
+//! Runs a call on its connection's task; if the client disconnects, finishes it in the background.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,42 +6,34 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 
-/// Runs a future inside the task that awaits it, which is cheaper than a task of its own, but when
-/// dropped unfinished hands it to the runtime: a client that hangs up does not end its call.
-#[derive(Debug)]
-pub(super) struct Detachable<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
-    future: Option<Pin<Box<F>>>,
+/// A future that is polled by the task that awaits it, which is cheaper than a task of its own. When
+/// dropped unfinished it goes to the runtime: a client that hangs up does not end its call.
+///
+/// The future is boxed once, where it is made: a call's state is several kilobytes, and every layer
+/// that held it inline would copy it.
+pub(super) struct Detachable<T: Send + 'static> {
+    future: Option<Boxed<T>>,
 }
 
-impl<F> Detachable<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
-    pub(super) fn new(future: F) -> Self {
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+impl<T: Send + 'static> Detachable<T> {
+    pub(super) fn new(future: impl Future<Output = T> + Send + 'static) -> Self {
         Self {
             future: Some(Box::pin(future)),
         }
     }
 
     /// The future, if it has not come to its end.
-    pub(super) fn into_future(mut self) -> Option<Pin<Box<F>>> {
+    pub(super) fn into_future(mut self) -> Option<Boxed<T>> {
         self.future.take()
     }
 }
 
-impl<F> Future for Detachable<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
-    type Output = F::Output;
+impl<T: Send + 'static> Future for Detachable<T> {
+    type Output = T;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let Some(future) = &mut self.future else {
             return Poll::Pending;
         };
@@ -53,15 +45,13 @@ where
     }
 }
 
-impl<F> Drop for Detachable<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
+impl<T: Send + 'static> Drop for Detachable<T> {
     fn drop(&mut self) {
         // Without a runtime the process is on its way out, and the call with it.
         if let (Some(future), Ok(runtime)) = (self.future.take(), Handle::try_current()) {
-            runtime.spawn(future);
+            runtime.spawn(async move {
+                future.await;
+            });
         }
     }
 }

@@ -36,6 +36,7 @@ pub use self::unread::UnreadBudget;
 use super::SessionId;
 use super::modern::Parking;
 use super::service::{Connection, Service};
+use crate::coarse_timer::CoarseTimer;
 use crate::{Inbound, Notification};
 
 /// The bounds and the pace of an endpoint.
@@ -109,10 +110,12 @@ impl Default for HttpOptions {
 
 impl<S: Service> HttpServer<S> {
     pub fn new(service: Arc<S>, options: HttpOptions) -> Self {
+        let timer = CoarseTimer::default();
+        let modern = ModernEndpoint::new(Arc::clone(&service), &options, timer.clone());
         Self {
             max_body_bytes: options.max_body_bytes,
-            modern: Arc::new(ModernEndpoint::new(Arc::clone(&service), &options)),
-            legacy: Arc::new(Legacy::new(service, options)),
+            modern: Arc::new(modern),
+            legacy: Arc::new(Legacy::new(service, options, timer)),
         }
     }
 

@@ -16,7 +16,7 @@ use super::stream::EventStream;
 /// A comment, which clients skip; it shows either side that the other is still there.
 const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
-/// The one reader of an event stream. Dropping it leaves the stream to whoever comes back.
+/// The one reader of an event stream. Dropping it leaves the stream to a client that resumes it.
 #[derive(Debug)]
 pub(super) struct EventReader {
     stream: Arc<EventStream>,

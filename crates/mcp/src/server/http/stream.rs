@@ -13,7 +13,7 @@ use super::event_log::Log;
 use super::reader::EventReader;
 use super::readers::Readers;
 use super::unread::{Holder, Share};
-use crate::server::lock::lock;
+use crate::lock::lock;
 use crate::server::outbound::Gone;
 use crate::sse::encode_event;
 

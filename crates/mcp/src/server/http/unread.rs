@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::server::lock::lock;
+use crate::lock::lock;
 
 /// A client that has read within this time is not slow, and loses nothing.
 pub(super) const READING: Duration = Duration::from_secs(1);

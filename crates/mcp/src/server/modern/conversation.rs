@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 use super::capability::Capability;
 use super::listeners::Listeners;
 use super::opened::{Facts, Input, may_need_input};
+use crate::lock::lock;
 use crate::members::Members;
 use crate::message::empty_object;
 use crate::server::exchange::Outcome;
-use crate::server::lock::lock;
 use crate::server::outbound::{Gone, OfferError, OutboundError};
 use crate::server::route::Route;
 use crate::{ErrorObject, LogLevel, Notification, codes};
@@ -63,7 +63,7 @@ pub(super) struct InputRequest {
     params: Box<RawValue>,
 }
 
-/// Takes a question back unless it was answered: whoever waited for it has stopped waiting.
+/// Withdraws a question unless it was answered: its caller has stopped waiting.
 struct Withdrawal<'a> {
     conversation: &'a Conversation,
     question: u64,
@@ -127,7 +127,7 @@ impl Conversation {
             if let Some(question) = question
                 && let Some(response) = input.responses.remove(&question.key)
             {
-                // Whoever asked may have stopped waiting this very moment.
+                // The caller may have stopped waiting at this moment.
                 let _ = question.answer.send(Ok(response));
             }
         }
@@ -273,7 +273,7 @@ impl Conversation {
             .as_deref()
             .and_then(|params| serde_json::from_str::<LogMessage<'_>>(params.get()).ok())
             .and_then(|message| message.level.parse::<LogLevel>().ok());
-        // A level that nobody knows is no reason to lose the message.
+        // An unknown level is no reason to lose the message.
         level.is_none_or(|level| level >= wanted)
     }
 

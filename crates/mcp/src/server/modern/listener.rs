@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio_util::sync::CancellationToken;
 
+use crate::lock::lock;
 use crate::members::Members;
 use crate::modern::{SubscriptionFilter, meta, methods, result_type};
-use crate::server::lock::lock;
 use crate::server::outbound::{Gone, OfferError};
 use crate::server::route::Route;
 use crate::{ErrorObject, Notification, RequestId, Response};

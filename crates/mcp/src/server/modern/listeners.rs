@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use super::listener::Listener;
 use crate::Notification;
+use crate::lock::lock;
 use crate::server::SessionId;
-use crate::server::lock::lock;
 use crate::server::service::Connection;
 
 #[derive(Debug)]

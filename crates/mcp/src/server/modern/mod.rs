@@ -39,13 +39,13 @@ pub use self::parked_calls::Parking;
 use self::parked_calls::{Parked, ParkedCalls, RequestIdentity, Reservation};
 use super::call::run;
 use super::exchange::Outcome;
-use super::lock::lock;
 use super::outbound::Outbound;
 use super::route::Route;
 use super::service::{
     ClientIdentity, Connection, InitializeResult, RequestContext, SameCaller, Service,
 };
 use super::session_id::{NoRandomness, SessionId};
+use crate::lock::lock;
 use crate::modern::{methods, result_type};
 use crate::{ErrorObject, Notification, ProtocolVersion};
 
@@ -252,7 +252,7 @@ impl<S: Service> Modern<S> {
                 outcome = &mut running.work => return Some(outcome),
                 () = round.cancelled() => {
                     conversation.cancelled.cancel();
-                    // Nobody waits any longer; the service may still have things to put away.
+                    // The client waits no longer; the service may still have things to put away.
                     let _ = running.work.await;
                     return None;
                 }
@@ -305,7 +305,7 @@ impl Running {
         let (sender, outcome) = oneshot::channel();
         let work = self.work;
         tokio::spawn(async move {
-            // A call that has expired has nobody to hear how it ended.
+            // The client of a call that has expired does not learn how it ended.
             let _ = sender.send(work.await);
         });
         place.take(Parked {

@@ -25,7 +25,7 @@ pub(in crate::server) struct Opened {
 /// What `_meta` tells.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct Facts {
-    /// As it was written; it may be one that nobody speaks.
+    /// As it was written; it may be an unknown one.
     pub(in crate::server) version: String,
     pub(super) client: ClientIdentity,
     pub(super) log_level: Option<LogLevel>,

@@ -13,8 +13,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::conversation::Conversation;
 use crate::Request;
+use crate::lock::lock;
 use crate::server::exchange::Outcome;
-use crate::server::lock::lock;
 use crate::server::service::Connection;
 use crate::server::session_id::{NoRandomness, unguessable};
 
@@ -59,7 +59,7 @@ pub(super) struct Parked {
     pub(super) unless_resumed: DropGuard,
 }
 
-/// What was asked for. Whoever comes back must ask for the same.
+/// What was asked for. A client that resumes the call must ask for the same.
 #[derive(Debug, Clone)]
 pub(super) struct RequestIdentity {
     method: String,

@@ -89,7 +89,7 @@ impl<S: Service> Lines<S> {
                 let work = self.work(connection, request);
                 self.calls.spawn(async move {
                     if let Some(response) = work.await {
-                        // If the client is gone there is nobody left to answer.
+                        // A client that is gone needs no answer.
                         let _ = pipe.send(response.encode()).await;
                     }
                     drop(permit);

@@ -47,7 +47,7 @@ impl<S: Service> Lines<S> {
             // The id is free before the client can know that it was answered.
             drop(call);
             if let Some(answer) = answer {
-                // If the client is gone there is nobody left to answer.
+                // A client that is gone needs no answer.
                 let _ = pipe.send(answer.message).await;
             }
             drop(permit);

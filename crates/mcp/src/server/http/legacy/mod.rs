@@ -20,6 +20,7 @@ use super::headers;
 use super::reader::EventReader;
 use super::refusal::{Reason, Refusal};
 use super::reply::{empty, event_stream};
+use crate::coarse_timer::CoarseTimer;
 use crate::server::SessionId;
 use crate::server::service::{Connection, Service};
 use crate::{Notification, ProtocolVersion};
@@ -32,13 +33,15 @@ pub(super) struct Legacy<S: Service> {
     service: Arc<S>,
     options: HttpOptions,
     sessions: Sessions,
+    timer: CoarseTimer,
     reaper: Once,
 }
 
 impl<S: Service> Legacy<S> {
-    pub(super) fn new(service: Arc<S>, options: HttpOptions) -> Self {
+    pub(super) fn new(service: Arc<S>, options: HttpOptions, timer: CoarseTimer) -> Self {
         Self {
             service,
+            timer,
             sessions: Sessions::new(options.max_sessions),
             options,
             reaper: Once::new(),
@@ -101,7 +104,7 @@ impl<S: Service> Legacy<S> {
     pub(super) fn broadcast(&self, notification: &Notification) {
         let message = notification.encode();
         for session in self.sessions.all() {
-            // It may have ended since; then there is nobody to tell.
+            // A session that has ended since needs no telling.
             let _ = session.standalone().offer(&message);
         }
     }

@@ -1,13 +1,15 @@
 //! POST: a message from the client, and the answer by JSON or by events.
 
-use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::response::Response as HttpResponse;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use http::request::Parts;
 use http::{Extensions, HeaderValue, StatusCode};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Legacy;
 use super::session::{Session, SessionParts};
@@ -148,43 +150,51 @@ impl<S: Service> Legacy<S> {
             Err(refused) => return json(refusal_of(&request, &refused).encode()),
         };
         let stream = session.new_stream();
-        let (cancelled, id) = (call.cancelled.clone(), request.id.clone());
-        let work = self.work(&session, &stream, call, request);
-        let closing = Arc::clone(&stream);
-        let answers = async move {
-            tokio::pin!(work);
-            tokio::select! {
+        let id = request.id.clone();
+        let (service, session_of_call) = (Arc::clone(&self.service), Arc::clone(&session));
+        let stream_of_call = Arc::clone(&stream);
+        // Until the answer is in the stream, or in our response.
+        let under_way = self.options.under_way.token();
+        let answers = Detachable::new(async move {
+            let cancelled = call.cancelled.clone();
+            let mut work = pin!(serve(
+                service,
+                session_of_call,
+                &stream_of_call,
+                call,
+                request
+            ));
+            let response = tokio::select! {
                 biased;
-                response = &mut work => Answers::One(response),
+                response = &mut work => response,
                 () = cancelled.cancelled() => {
                     // The client waits no longer; the service may still have things to put away.
-                    closing.finish([]);
-                    Answers::One(work.await)
+                    stream_of_call.finish([]);
+                    work.await
                 }
-            }
-        };
+            };
+            (Answers::One(response), under_way)
+        });
         self.respond(session, stream, vec![id], answers).await
     }
 
     async fn batch(&self, session: Arc<Session>, messages: Vec<Message>) -> HttpResponse {
         session.mark_used();
         let stream = session.new_stream();
-        let (mut work, mut ids) = (Vec::new(), Vec::new());
+        let (mut work, mut ids, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         for message in messages {
             match message {
                 Message::Request(request) => {
                     ids.push(request.id.clone());
-                    let begun = session
-                        .exchange()
-                        .begin(&request.id)
-                        .map_err(|refused| refusal_of(&request, &refused))
-                        .map(|call| self.work(&session, &stream, call, request));
-                    work.push(async {
-                        match begun {
-                            Ok(work) => work.await,
-                            Err(refusal) => Some(refusal),
-                        }
-                    });
+                    let (service, session) = (Arc::clone(&self.service), Arc::clone(&session));
+                    let stream = Arc::clone(&stream);
+                    match session.exchange().begin(&request.id) {
+                        Ok(call) => work.push(
+                            async move { serve(service, session, &stream, call, request).await }
+                                .boxed(),
+                        ),
+                        Err(refused) => refusals.push(refusal_of(&request, &refused)),
+                    }
                 }
                 Message::Notification(notification) => {
                     self.notified(&session, notification).await;
@@ -192,32 +202,16 @@ impl<S: Service> Legacy<S> {
                 Message::Response(response) => session.exchange().answered(response),
             }
         }
-        if work.is_empty() {
+        if ids.is_empty() {
             return empty(StatusCode::ACCEPTED);
         }
-        let answers =
-            async { Answers::Batch(join_all(work).await.into_iter().flatten().collect()) };
+        let under_way = self.options.under_way.token();
+        let answers = Detachable::new(async move {
+            let mut responses: Vec<_> = join_all(work).await.into_iter().flatten().collect();
+            responses.append(&mut refusals);
+            (Answers::Batch(responses), under_way)
+        });
         self.respond(session, stream, ids, answers).await
-    }
-
-    /// One request on its way through the service, independent of this connection.
-    fn work(
-        &self,
-        session: &Arc<Session>,
-        stream: &Arc<EventStream>,
-        call: Call,
-        request: Request,
-    ) -> impl Future<Output = Option<Response>> + Send + use<S> {
-        let service = Arc::clone(&self.service);
-        let session = Arc::clone(session);
-        let route = Route::Stream(Arc::clone(stream));
-        let outbound = Outbound::of_call(route, Arc::clone(session.exchange()), &call);
-        async move {
-            let connection = Arc::clone(&session.connection);
-            let response = answer(&*service, connection, outbound, call, request).await;
-            session.touch();
-            response
-        }
     }
 
     /// Answers by JSON if the service answers soon and says nothing else before; else by events.
@@ -226,13 +220,10 @@ impl<S: Service> Legacy<S> {
         session: Arc<Session>,
         stream: Arc<EventStream>,
         ids: Vec<RequestId>,
-        answers: impl Future<Output = Answers> + Send + 'static,
+        mut answers: Detachable<(Answers, TaskTrackerToken)>,
     ) -> HttpResponse {
         let reader = stream.attach();
         let unpublished = UnpublishedStream(Some(Arc::clone(&stream)));
-        // Until the answer is in the stream, or in our response.
-        let under_way = self.options.under_way.token();
-        let mut answers = Detachable::new(async move { (answers.await, under_way) });
         tokio::select! {
             biased;
             (answers, _under_way) = &mut answers => {
@@ -242,7 +233,7 @@ impl<S: Service> Legacy<S> {
                 stream.finish(answers.into_messages());
             }
             () = reader.opened() => {}
-            () = sleep(self.options.patience) => {}
+            () = self.timer.sleep(self.options.patience) => {}
         }
         if let Some(rest) = answers.into_future() {
             let stream = Arc::clone(&stream);
@@ -263,6 +254,22 @@ impl<S: Service> Legacy<S> {
         unpublished.publish_in(&session);
         self.new_events(session.connection.protocol, reader)
     }
+}
+
+/// Takes one request through the service, independent of its connection.
+async fn serve<S: Service>(
+    service: Arc<S>,
+    session: Arc<Session>,
+    stream: &Arc<EventStream>,
+    call: Call,
+    request: Request,
+) -> Option<Response> {
+    let route = Route::Stream(Arc::clone(stream));
+    let outbound = Outbound::of_call(route, Arc::clone(session.exchange()), &call);
+    let connection = Arc::clone(&session.connection);
+    let response = answer(&*service, connection, outbound, call, request).await;
+    session.touch();
+    response
 }
 
 // === impl UnpublishedStream ===

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::lock::lock;
 use crate::server::exchange::Exchange;
 use crate::server::http::HttpOptions;
 use crate::server::http::readers::Readers;
 use crate::server::http::stream::{EventId, EventStream, STANDALONE};
-use crate::server::lock::lock;
 use crate::server::route::Route;
 use crate::server::service::Connection;
 use crate::server::{Outbound, SessionId};
@@ -140,7 +140,7 @@ impl Session {
     }
 
     /// Whether the client has been away for so long. It is not while it reads a stream or waits
-    /// for an answer; a call that nobody waits for any more does not keep the session.
+    /// for an answer; a call whose client has gone does not keep the session.
     pub(super) fn is_idle(&self, limit: Duration) -> bool {
         let eviction_rank = self.eviction_rank();
         if eviction_rank.present {
@@ -154,7 +154,7 @@ impl Session {
         forget_old(&mut lock(&self.streams));
     }
 
-    /// Cancels what runs and ends every stream. The service is told by whoever calls this.
+    /// Cancels what runs and ends every stream. The caller tells the service.
     pub(super) fn end(&self) {
         self.exchange().end();
         self.standalone.finish([]);

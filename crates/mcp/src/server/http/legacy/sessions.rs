@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::session::Session;
+use crate::lock::lock;
 use crate::server::SessionId;
-use crate::server::lock::lock;
 
 #[derive(Debug)]
 pub(super) struct Sessions {

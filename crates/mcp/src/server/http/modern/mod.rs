@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::response::Response as HttpResponse;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -23,6 +23,7 @@ use super::refusal::{Reason, Refusal};
 use super::reply::{empty, event_stream, json};
 use super::stream::EventStream;
 use super::unread::UnreadBudget;
+use crate::coarse_timer::CoarseTimer;
 use crate::modern::methods;
 use crate::server::modern::{Answer, Modern, Opened};
 use crate::server::route::Route;
@@ -34,6 +35,7 @@ pub(super) struct ModernEndpoint<S: Service> {
     service: Arc<S>,
     modern: Arc<Modern<S>>,
     patience: Duration,
+    timer: CoarseTimer,
     keep_alive: Duration,
     stall: Duration,
     draining: CancellationToken,
@@ -58,7 +60,7 @@ pub(super) fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
 // === impl ModernEndpoint ===
 
 impl<S: Service> ModernEndpoint<S> {
-    pub(super) fn new(service: Arc<S>, options: &HttpOptions) -> Self {
+    pub(super) fn new(service: Arc<S>, options: &HttpOptions, timer: CoarseTimer) -> Self {
         let (parking, max_listeners) = (options.parking, options.max_sessions);
         let modern = Modern::new(Arc::clone(&service), parking, max_listeners)
             .told_apart_by(options.same_caller);
@@ -66,6 +68,7 @@ impl<S: Service> ModernEndpoint<S> {
             service,
             modern: Arc::new(modern),
             patience: options.patience,
+            timer,
             keep_alive: options.keep_alive,
             stall: options.stall,
             draining: options.draining.clone(),
@@ -150,10 +153,13 @@ impl<S: Service> ModernEndpoint<S> {
         let hang_up = round.clone().drop_guard();
         let route = Route::Stream(Arc::clone(&stream));
         let modern = Arc::clone(&self.modern);
-        let serving = modern.serve(opened, parts.extensions, route, round);
+        let extensions = parts.extensions;
         // Until the answer is in the stream, or in our response.
         let under_way = self.under_way.token();
-        let mut answering = Detachable::new(async move { (serving.await, under_way) });
+        let mut answering = Detachable::new(async move {
+            let answer = modern.serve(opened, extensions, route, round).await;
+            (answer, under_way)
+        });
         tokio::select! {
             biased;
             (answer, _under_way) = &mut answering => match answer {
@@ -161,7 +167,7 @@ impl<S: Service> ModernEndpoint<S> {
                 answer => stream.finish(answer.map(|answer| answer.message)),
             },
             () = reader.opened() => {}
-            () = sleep(self.patience) => {}
+            () = self.timer.sleep(self.patience) => {}
         }
         if let Some(rest) = answering.into_future() {
             tokio::spawn(async move {

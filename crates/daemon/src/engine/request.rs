@@ -1,31 +1,58 @@
-//! The arguments of `call_tool_*`: read once, checked, and kept as the bytes they are.
+//! A call as an endpoint hands it to the engine: read once, checked, and kept as the bytes it came in.
 
 use std::borrow::Cow;
 
-use mcp::{RawValue, check_object};
+use mcp::{RawValue, check_object, check_raw_object};
 use policy::{Code, DeclaredIntent, Refusal, ToolId, ToolVariant};
 use serde::Deserialize;
 
-/// A call as the one call path takes it, whatever endpoint it came through. It exists even where the
-/// arguments are not acceptable, because a refused call is recorded like any other.
+/// A call of a tool, whichever endpoint it came through.
 #[derive(Debug)]
-pub struct CallRequest {
-    /// The lane that the agent chose. Where an endpoint has no lanes, the tool's tier decides.
-    pub variant: Option<ToolVariant>,
-    /// What the agent called the tool, right or wrong.
+pub enum CallRequest {
+    /// An agent chose the lane.
+    Lane(LaneCall),
+    /// The endpoint has no lanes, so the tool's tier decides.
+    Direct(DirectCall),
+    /// The request is not acceptable. The engine still gets it, because it records refused calls
+    /// like any other.
+    Refused(RefusedCall),
+}
+
+/// What the client asked for, as far as it could be read. It is recorded whatever becomes of the call.
+#[derive(Debug)]
+pub struct Asked {
+    /// What the client called the tool, right or wrong.
     pub name: String,
     /// The tool's arguments, an object; none is sent where none was given.
     pub arguments: Option<Box<RawValue>>,
     /// What the agent declared, right or wrong; none if nothing.
     pub intent: Option<DeclaredIntent>,
-    /// `_meta` of the client's request.
-    pub meta: Option<Box<RawValue>>,
-    /// What is sent to the upstream, where it was written for it and not put together here.
-    pub params: Option<Box<RawValue>>,
     /// The size of the arguments as they arrived.
     pub bytes: usize,
-    /// The first thing that is wrong with the arguments.
-    pub(super) fault: Option<Refusal>,
+}
+
+#[derive(Debug)]
+pub struct LaneCall {
+    pub asked: Asked,
+    pub variant: ToolVariant,
+    pub tool: ToolId,
+    /// `_meta` of the client's request.
+    pub meta: Option<Box<RawValue>>,
+}
+
+#[derive(Debug)]
+pub struct DirectCall {
+    pub asked: Asked,
+    pub tool: ToolId,
+    /// What the upstream gets.
+    pub params: Box<RawValue>,
+}
+
+#[derive(Debug)]
+pub struct RefusedCall {
+    pub asked: Asked,
+    pub variant: Option<ToolVariant>,
+    pub refusal: Refusal,
 }
 
 /// The arguments of `call_tool_*` as they arrive.
@@ -52,84 +79,126 @@ struct CallArguments<'a> {
 
 impl CallRequest {
     /// Reads the arguments of a `call_tool_*` call.
-    pub fn parse(variant: ToolVariant, arguments: Option<&RawValue>) -> Self {
+    pub fn parse(
+        variant: ToolVariant,
+        arguments: Option<&RawValue>,
+        meta: Option<&RawValue>,
+    ) -> Self {
+        let (asked, fault) = Asked::of_call_tool(variant.as_str(), arguments);
+        match asked.tool(fault) {
+            Err(refusal) => Self::refused(asked, Some(variant), refusal),
+            Ok(tool) => Self::Lane(LaneCall {
+                asked,
+                variant,
+                tool,
+                meta: meta.map(ToOwned::to_owned),
+            }),
+        }
+    }
+
+    /// A call through an endpoint without lanes.
+    pub(crate) fn direct(
+        name: String,
+        arguments: Option<&RawValue>,
+        params: Box<RawValue>,
+    ) -> Self {
+        let asked = Asked::of_tool(name, arguments);
+        let checked = asked
+            .arguments
+            .as_ref()
+            .map(|object| explained("arguments", check_raw_object(object)));
+        match asked.tool(checked.and_then(Result::err)) {
+            Err(refusal) => Self::refused(asked, None, refusal),
+            Ok(tool) => Self::Direct(DirectCall {
+                asked,
+                tool,
+                params,
+            }),
+        }
+    }
+
+    /// A call that the endpoint refuses by its name.
+    pub(crate) fn unknown(name: String, arguments: Option<&RawValue>, refusal: Refusal) -> Self {
+        Self::refused(Asked::of_tool(name, arguments), None, refusal)
+    }
+
+    /// A call of `call_tool`, which had no lanes and took otherwise what the variants take.
+    pub(crate) fn without_lane(arguments: Option<&RawValue>, refusal: Refusal) -> Self {
+        let (asked, _) = Asked::of_call_tool("call_tool", arguments);
+        Self::refused(asked, None, refusal)
+    }
+
+    fn refused(asked: Asked, variant: Option<ToolVariant>, refusal: Refusal) -> Self {
+        Self::Refused(RefusedCall {
+            asked,
+            variant,
+            refusal,
+        })
+    }
+
+    pub fn asked(&self) -> &Asked {
+        match self {
+            Self::Lane(call) => &call.asked,
+            Self::Direct(call) => &call.asked,
+            Self::Refused(call) => &call.asked,
+        }
+    }
+
+    /// The lane that the client chose.
+    pub(super) fn variant(&self) -> Option<ToolVariant> {
+        match self {
+            Self::Lane(call) => Some(call.variant),
+            Self::Direct(_) => None,
+            Self::Refused(call) => call.variant,
+        }
+    }
+}
+
+// === impl Asked ===
+
+impl Asked {
+    /// What the arguments of `call_tool_*` ask for, and the first thing that is wrong with them.
+    fn of_call_tool(tool: &str, arguments: Option<&RawValue>) -> (Self, Option<Refusal>) {
         let text = arguments.map_or("{}", RawValue::get);
         let (given, unreadable) = match serde_json::from_str::<CallArguments<'_>>(text) {
             Ok(given) => (given, None),
             Err(error) => {
-                let message = format!("the arguments of {variant} are not valid: {error}");
+                let message = format!("the arguments of {tool} are not valid: {error}");
                 (CallArguments::default(), Some(invalid(message)))
             }
         };
         let (intent, bad_intent) = split(given.declared_intent());
         let (arguments, bad_arguments) = split(given.tool_arguments());
-        Self {
-            variant: Some(variant),
+        let asked = Self {
             name: given.name.unwrap_or_default().into_owned(),
             arguments,
             intent,
-            meta: None,
-            params: None,
             bytes: text.len(),
-            fault: unreadable.or(bad_intent).or(bad_arguments),
-        }
+        };
+        (asked, unreadable.or(bad_intent).or(bad_arguments))
     }
 
-    /// A call of a tool by its own name, through an endpoint without lanes. `params` are what the
-    /// upstream gets, and `arguments` the part of them that is checked and recorded.
-    pub(crate) fn by_tier(
-        name: String,
-        arguments: Option<&RawValue>,
-        params: Box<RawValue>,
-    ) -> Self {
+    /// What a call of a tool by its own name asks for.
+    fn of_tool(name: String, arguments: Option<&RawValue>) -> Self {
         let arguments = arguments.filter(|raw| raw.get() != "null");
-        let checked = arguments.map(|object| check("arguments", object.get()));
         Self {
-            variant: None,
             name,
             arguments: arguments.map(ToOwned::to_owned),
             intent: None,
-            meta: None,
             bytes: arguments.map_or(0, |raw| raw.get().len()),
-            params: Some(params),
-            fault: checked.and_then(Result::err),
         }
     }
 
-    /// A call of a tool that the endpoint does not have, for the log.
-    pub(crate) fn unknown(name: String, arguments: Option<&RawValue>) -> Self {
-        let arguments = arguments.filter(|raw| raw.get() != "null");
-        Self {
-            variant: None,
-            name,
-            arguments: arguments.map(ToOwned::to_owned),
-            intent: None,
-            meta: None,
-            params: None,
-            bytes: arguments.map_or(0, |raw| raw.get().len()),
-            fault: None,
-        }
-    }
-
-    /// A call of `call_tool`, which had no lanes and took otherwise what the variants take.
-    pub(crate) fn without_lane(arguments: Option<&RawValue>) -> Self {
-        Self {
-            variant: None,
-            ..Self::parse(ToolVariant::Read, arguments)
-        }
-    }
-
-    /// The tool that is meant, if the request is acceptable as far as it can be told without
-    /// looking at the tool.
-    pub(super) fn tool(&self) -> Result<ToolId, Refusal> {
-        match &self.fault {
-            Some(fault) => Err(fault.clone()),
+    /// The tool that is meant, if nothing is wrong with the arguments.
+    fn tool(&self, fault: Option<Refusal>) -> Result<ToolId, Refusal> {
+        match fault {
+            Some(fault) => Err(fault),
             None => self.name.parse().map_err(Refusal::from),
         }
     }
 }
 
-/// What there is, and what is wrong.
+/// The value, and what is wrong with it.
 fn split<T>(outcome: Result<Option<T>, Refusal>) -> (Option<T>, Option<Refusal>) {
     match outcome {
         Ok(value) => (value, None),
@@ -154,7 +223,7 @@ impl CallArguments<'_> {
             (Some(_), Some(_)) => Err(invalid("give either args or args_json, not both")),
             (None, None) => Ok(None),
             (None, Some(object)) => {
-                check("args", object.get())?;
+                explained("args", check_raw_object(object))?;
                 Ok(Some(object.to_owned()))
             }
             (Some(string), None) => {
@@ -167,7 +236,7 @@ impl CallArguments<'_> {
                 if text.trim().is_empty() {
                     return Ok(None);
                 }
-                check("args_json", &text)?;
+                explained("args_json", check_object(&text))?;
                 let raw = RawValue::from_string(text)
                     .map_err(|error| invalid(format!("args_json is not valid JSON: {error}")))?;
                 Ok(Some(raw))
@@ -176,8 +245,8 @@ impl CallArguments<'_> {
     }
 }
 
-fn check(parameter: &str, text: &str) -> Result<(), Refusal> {
-    check_object(text).map_err(|error| {
+fn explained(parameter: &str, checked: Result<(), serde_json::Error>) -> Result<(), Refusal> {
+    checked.map_err(|error| {
         let problem = match error.classify() {
             serde_json::error::Category::Data => "is not acceptable",
             _ => "is not valid JSON",
@@ -197,10 +266,13 @@ fn invalid(message: impl Into<String>) -> Refusal {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<CallRequest, Refusal> {
+    fn parse(text: &str) -> Result<LaneCall, Refusal> {
         let raw = RawValue::from_string(text.to_owned()).unwrap();
-        let request = CallRequest::parse(ToolVariant::Read, Some(&raw));
-        request.tool().map(|_| request)
+        match CallRequest::parse(ToolVariant::Read, Some(&raw), None) {
+            CallRequest::Lane(call) => Ok(call),
+            CallRequest::Refused(call) => Err(call.refusal),
+            CallRequest::Direct(call) => panic!("a lane was chosen: {call:?}"),
+        }
     }
 
     fn refused(text: &str) -> (Code, String) {
@@ -211,9 +283,12 @@ mod tests {
     #[test]
     fn both_forms_of_arguments_keep_their_bytes() {
         let object = parse(r#"{"name":"a:b","args":{ "z":1.0, "y":2 }}"#).unwrap();
-        assert_eq!(object.arguments.unwrap().get(), r#"{ "z":1.0, "y":2 }"#);
+        assert_eq!(
+            object.asked.arguments.unwrap().get(),
+            r#"{ "z":1.0, "y":2 }"#
+        );
         let string = parse(r#"{"name":"a:b","args_json":"{ \"z\":1.0 }"}"#).unwrap();
-        assert_eq!(string.arguments.unwrap().get(), r#"{ "z":1.0 }"#);
+        assert_eq!(string.asked.arguments.unwrap().get(), r#"{ "z":1.0 }"#);
     }
 
     #[test]
@@ -223,7 +298,7 @@ mod tests {
             r#"{"name":"a:b","args":null}"#,
             r#"{"name":"a:b","args_json":""}"#,
         ] {
-            assert!(parse(text).unwrap().arguments.is_none(), "{text}");
+            assert!(parse(text).unwrap().asked.arguments.is_none(), "{text}");
         }
     }
 
