@@ -277,10 +277,11 @@ mod tests {
                 })
                 .collect();
             for text in [text.concat(), format!("{{{}}}", object.trim_end_matches(','))] {
-                if let Ok(raw) = RawValue::from_string(text.clone()) {
+                // White space around a value is not part of it, and would count in the position of an error.
+                if let Ok(raw) = RawValue::from_string(text) {
                     let quick = check_raw_object(&raw).map_err(|error| error.to_string());
-                    let thorough = check_object(&text).map_err(|error| error.to_string());
-                    prop_assert_eq!(quick, thorough, "{}", text);
+                    let thorough = check_object(raw.get()).map_err(|error| error.to_string());
+                    prop_assert_eq!(quick, thorough, "{}", raw);
                 }
             }
         }

@@ -146,10 +146,18 @@ fn program_as(program: &std::path::Path, internal_command: &str) -> Command {
     command
 }
 
-/// Stands for the running program even if its file has been replaced or removed since.
+/// Stands for the running program even if its file has been replaced or removed since: it is kept
+/// open, and executed by its descriptor. `/proc/self/exe` itself would do, but names the emulator
+/// where one runs this program.
 #[cfg(target_os = "linux")]
 fn this_program() -> PathBuf {
-    "/proc/self/exe".into()
+    use std::os::fd::IntoRawFd;
+
+    let link = "/proc/self/exe";
+    match std::fs::File::open(link) {
+        Ok(program) => format!("/proc/self/fd/{}", program.into_raw_fd()).into(),
+        Err(_) => link.into(),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
