@@ -254,11 +254,12 @@ impl OpenRecord {
     /// Records the end. Should the store be full, it keeps the end and writes it later; the error
     /// only tells that it is not stored yet.
     pub async fn finish(mut self, end: End<'_>, durability: Durability) -> Result<(), StoreError> {
-        let ended = self.inner.ended(end);
+        let settings = self.inner.settings.load_full();
+        let (ended, late) = settings.ended_with_late_response(end);
         let result = self
             .inner
             .store
-            .append(Entry::End(self.id, ended), durability)
+            .append(Entry::End(self.id, ended, late), durability)
             .await;
         self.open = false;
         result

@@ -1,6 +1,7 @@
 //! What a caller reports becomes what a store keeps: redacted, cut, fingerprinted and owned.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::chain::Hash;
@@ -9,7 +10,7 @@ use crate::log::{Payloads, Settings};
 use crate::payload::{Payload, SealedPayload};
 use crate::record::{End, Ended, Metadata, Start, Started};
 use crate::words::RecordType;
-use redact::Prefilter;
+use redact::{Prefilter, Redacted};
 
 /// Characters of a name, an identifier of a client or an error code that are kept.
 const NAME_LENGTH: usize = 256;
@@ -20,6 +21,10 @@ const MESSAGE_LENGTH: usize = 2_000;
 /// Warnings of one record that are kept.
 const WARNINGS: usize = 8;
 
+/// Responses of this many bytes are sealed by the writer: to search and to hash 64 kB takes longer than
+/// to pass them on.
+const LATE_RESPONSE: usize = 8 * 1024;
+
 /// Stands at the end of a text that was cut.
 const ELLIPSIS: char = '…';
 
@@ -28,6 +33,37 @@ struct Sealer<'a> {
     settings: &'a Settings,
     /// Whether a quick look at all of them found nothing to redact.
     clean: bool,
+}
+
+/// A response that is not redacted yet. It must not reach a disk.
+#[derive(Clone)]
+pub struct LateResponse {
+    /// What of the response is looked at.
+    window: Box<str>,
+    /// Whether the response is longer.
+    goes_on: bool,
+    /// Those that applied when it came.
+    settings: Arc<Settings>,
+}
+
+impl LateResponse {
+    pub(crate) fn seal(&self) -> SealedPayload {
+        let (settings, limit) = (&self.settings, self.settings.max_response_bytes);
+        let redacted = settings
+            .redactor
+            .json_window(&self.window, self.goes_on, limit);
+        sealed(&redacted, settings.payloads == Payloads::Full)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.window.len()
+    }
+}
+
+impl fmt::Debug for LateResponse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "LateResponse({} bytes)", self.bytes())
+    }
 }
 
 impl Settings {
@@ -50,6 +86,24 @@ impl Settings {
                 .arguments
                 .map(|text| sealer.payload(text, self.max_argument_bytes, kept)),
         }
+    }
+
+    /// Like [`ended`](Self::ended), but leaves a large response to be sealed later, by a thread that
+    /// no call waits for.
+    pub(crate) fn ended_with_late_response(
+        self: &Arc<Self>,
+        mut end: End<'_>,
+    ) -> (Ended, Option<LateResponse>) {
+        let response = end.response.take_if(|text| text.len() >= LATE_RESPONSE);
+        let late = response.map(|text| {
+            let window = self.redactor.window(text, self.max_response_bytes);
+            LateResponse {
+                window: window.into(),
+                goes_on: window.len() < text.len(),
+                settings: Arc::clone(self),
+            }
+        });
+        (self.ended(end), late)
     }
 
     pub(crate) fn ended(&self, end: End<'_>) -> Ended {
@@ -183,12 +237,7 @@ impl Sealer<'_> {
         } else {
             redactor.json_up_to(text, limit)
         };
-        SealedPayload {
-            digest: Hash::of(redacted.text.as_bytes()),
-            truncated: redacted.truncated,
-            text: kept.then(|| Payload::new(redacted.text)),
-            kept,
-        }
+        sealed(&redacted, kept)
     }
 
     fn metadata(&self, mut metadata: Metadata) -> Metadata {
@@ -201,6 +250,15 @@ impl Sealer<'_> {
             }
         }
         metadata
+    }
+}
+
+fn sealed(redacted: &Redacted<'_>, kept: bool) -> SealedPayload {
+    SealedPayload {
+        digest: Hash::of(redacted.text.as_bytes()),
+        truncated: redacted.truncated,
+        text: kept.then(|| Payload::new(&*redacted.text)),
+        kept,
     }
 }
 
@@ -365,6 +423,30 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn a_late_response_is_sealed_as_any_other(
+            before in 0_usize..12_000,
+            after in 0_usize..12_000,
+            limit in 1_usize..20_000,
+        ) {
+            let settings = Arc::new(Settings { max_response_bytes: limit, ..settings() });
+            let text = format!("\"{}{SECRET}\\n{}\"", "x".repeat(before), "y".repeat(after));
+            let end = || End {
+                response: Some(&text),
+                response_bytes: text.len() as u64,
+                ..End::new(Outcome::Success, Duration::ZERO)
+            };
+            let expected = settings.ended(end());
+            let (ended, late) = settings.ended_with_late_response(end());
+            proptest::prop_assert_eq!(late.is_some(), text.len() >= LATE_RESPONSE);
+            let mut entry = crate::Entry::End(ActivityId::from_halves(1, 1), ended, late);
+            entry.seal();
+            let crate::Entry::End(_, sealed, None) = entry else {
+                panic!("not sealed: {entry:?}");
+            };
+            proptest::prop_assert_eq!(sealed, expected);
+        }
+
         /// Wherever a secret is, and however much of the text goes, no part of it is kept.
         #[test]
         fn a_secret_across_the_cut_is_not_kept_in_part(

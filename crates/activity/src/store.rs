@@ -17,6 +17,7 @@ use crate::id::ActivityId;
 use crate::page::{Cursor, ListRequest, Page};
 use crate::record::{Ended, Record, Started};
 use crate::retention::{PruneStep, RetentionPolicy};
+use crate::seal::LateResponse;
 use crate::stats::{GroupBy, Period, Summary, Usage};
 use crate::verify::Verification;
 
@@ -82,7 +83,8 @@ pub trait ActivityStore: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone)]
 pub enum Entry {
     Start(Arc<Started>),
-    End(ActivityId, Ended),
+    /// With a response that the store has to seal, if it is large.
+    End(ActivityId, Ended, Option<LateResponse>),
     /// Something that has no duration worth two entries.
     Whole(Arc<Started>, Ended),
 }
@@ -92,7 +94,16 @@ impl Entry {
     pub(crate) fn id(&self) -> ActivityId {
         match self {
             Self::Start(started) | Self::Whole(started, _) => started.id,
-            Self::End(id, _) => *id,
+            Self::End(id, ..) => *id,
+        }
+    }
+
+    /// Seals what is not sealed yet.
+    pub(crate) fn seal(&mut self) {
+        if let Self::End(_, ended, late) = self
+            && let Some(response) = late.take()
+        {
+            ended.response = Some(response.seal());
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn check(input: &[u8]) {
 fn shown(entries: &[Entry]) -> Vec<String> {
     let payloads = |entry: &Entry| match entry {
         Entry::Start(started) => format!("{:?}", started.arguments),
-        Entry::End(_, ended) => format!("{:?}", ended.response),
+        Entry::End(_, ended, _) => format!("{:?}", ended.response),
         Entry::Whole(started, ended) => format!("{:?} {:?}", started.arguments, ended.response),
     };
     let shown = |entry| format!("{entry:?} {}", payloads(entry));

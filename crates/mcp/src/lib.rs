@@ -8,7 +8,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`message`], [`id`], [`error`] | the JSON-RPC envelope |
-//! | [`members`], [`check_object`] | JSON objects without building them, and what is ambiguous in them |
+//! | [`json`], [`members`], [`check_object`] | JSON objects without building them, and what is ambiguous in them |
 //! | [`version`], [`log_level`] | protocol revisions and their eras, severities |
 //! | [`modern`] | the names and the header encoding of the modern era |
 //! | [`lines`] | newline framing with a cap, for stdio |
@@ -21,6 +21,7 @@ mod client_message;
 mod coarse_timer;
 pub mod error;
 pub mod id;
+pub mod json;
 pub mod lines;
 mod lock;
 pub mod log_level;
@@ -36,10 +37,11 @@ pub mod version;
 pub use client_message::{MemberFault, ParamsFault};
 pub use error::{ErrorObject, codes};
 pub use id::{ProgressToken, RequestId};
+pub use json::Json;
 pub use log_level::LogLevel;
 pub use members::Members;
 pub use message::{Inbound, Message, Notification, ParseError, Request, Response};
 pub use salvage::asked_call;
 pub use serde_json::value::RawValue;
-pub use strict_json::{DEPTH_LIMIT, check_object, check_raw_object};
+pub use strict_json::{DEPTH_LIMIT, check_object, check_valid_object};
 pub use version::ProtocolVersion;

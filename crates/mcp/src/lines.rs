@@ -162,10 +162,10 @@ impl<W: AsyncWrite + Unpin> LineWriter<W> {
     pub async fn write(&mut self, mut message: Vec<u8>) -> io::Result<()> {
         // Line breaks between tokens are legal JSON but would end the frame early. Inside strings
         // they can only stand escaped, so every raw one is white space.
-        for byte in &mut message {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
+        let mut from = 0;
+        while let Some(length) = memchr::memchr2(b'\n', b'\r', &message[from..]) {
+            message[from + length] = b' ';
+            from += length + 1;
         }
         message.push(b'\n');
         self.writer.write_all(&message).await

@@ -10,6 +10,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::Json;
 use crate::strict_json::Name;
 
 #[derive(Debug, Clone, Default)]
@@ -27,6 +28,11 @@ impl<'a> Members<'a> {
     /// Reads an object; anything else is an error.
     pub fn parse(raw: &'a RawValue) -> Result<Self, serde_json::Error> {
         serde_json::from_str(raw.get())
+    }
+
+    /// Reads an object that is known to be JSON; anything else is an error.
+    pub fn of(json: &'a Json<'_>) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(json.get())
     }
 
     pub fn get(&self, name: &str) -> Option<&RawValue> {

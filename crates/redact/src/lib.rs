@@ -108,7 +108,12 @@ impl Redactor {
     /// across the cut. The end of what was searched may hold half a secret, so it is never kept.
     pub fn json_up_to<'a>(&self, text: &'a str, limit: usize) -> Redacted<'a> {
         let window = self.window(text, limit);
-        self.cut_redacted(self.json(window), window.len() < text.len(), limit)
+        self.json_window(window, window.len() < text.len(), limit)
+    }
+
+    /// The same for the [`window`](Self::window) of a text, which may go on behind it.
+    pub fn json_window<'a>(&self, window: &'a str, goes_on: bool, limit: usize) -> Redacted<'a> {
+        self.cut_redacted(self.json(window), goes_on, limit)
     }
 
     /// The same for text in whose [`window`](Self::window) a prefilter found nothing.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcp::client::{Client, CloseReason, Era, ProgressReceiver, RequestError, RequestOptions};
 use mcp::modern::meta;
-use mcp::{LogLevel, Members, ProgressToken, RawValue};
+use mcp::{Json, LogLevel, Members, ProgressToken, RawValue};
 use platform::Endings;
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -56,7 +56,7 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 pub(crate) struct Outgoing<'a> {
     pub method: &'a str,
-    pub params: Option<Box<RawValue>>,
+    pub params: Option<Json<'a>>,
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
     /// Time in which the server waits for the client does not count.
     pub timeout: Duration,
@@ -182,11 +182,14 @@ impl Connection {
         let Outgoing { method, params, .. } = outgoing;
         let Some(sink) = outgoing.progress else {
             let params = with_token(params, None)?;
-            return self.client.request(method, params, options).await;
+            return self
+                .client
+                .request_json(method, params.as_ref(), options)
+                .await;
         };
         let (token, mut progress) = self.client.progress(PROGRESS_BACKLOG);
         let params = with_token(params, Some(&token))?;
-        let request = self.client.request(method, params, options);
+        let request = self.client.request_json(method, params.as_ref(), options);
         tokio::pin!(request);
         // The newest report that the client has had no room for yet.
         let mut newest = None;
@@ -221,7 +224,7 @@ impl Connection {
         outgoing: &mut Outgoing<'_>,
     ) -> Result<(), RequestError> {
         if self.client.era() == Era::Modern {
-            outgoing.params = Some(with_level(outgoing.params.as_deref(), level)?);
+            outgoing.params = Some(with_level(outgoing.params.as_ref(), level)?);
             return Ok(());
         }
         self.set_log_level(level).await
@@ -331,15 +334,15 @@ async fn unless_late<T>(
 
 /// The params with our own progress token, or none: the client's is its own, and two clients may
 /// have chosen the same. Params without any stay as they are.
-fn with_token(
-    params: Option<Box<RawValue>>,
+fn with_token<'a>(
+    params: Option<Json<'a>>,
     token: Option<&ProgressToken>,
-) -> Result<Option<Box<RawValue>>, RequestError> {
-    let has_token = |params: &RawValue| params.get().contains(PROGRESS_TOKEN);
-    if token.is_none() && !params.as_deref().is_some_and(has_token) {
+) -> Result<Option<Json<'a>>, RequestError> {
+    let has_token = |params: &Json<'_>| params.get().contains(PROGRESS_TOKEN);
+    if token.is_none() && !params.as_ref().is_some_and(has_token) {
         return Ok(params);
     }
-    in_meta(params.as_deref(), |meta| {
+    in_meta(params.as_ref(), |meta| {
         match token {
             Some(token) => meta.set(PROGRESS_TOKEN, to_raw_value(token)?),
             None => meta.remove(PROGRESS_TOKEN),
@@ -349,7 +352,7 @@ fn with_token(
     .map(Some)
 }
 
-fn with_level(params: Option<&RawValue>, level: LogLevel) -> Result<Box<RawValue>, RequestError> {
+fn with_level(params: Option<&Json<'_>>, level: LogLevel) -> Result<Json<'static>, RequestError> {
     in_meta(params, |members| {
         members.set(meta::LOG_LEVEL, to_raw_value(level.as_str())?);
         Ok(())
@@ -358,11 +361,11 @@ fn with_level(params: Option<&RawValue>, level: LogLevel) -> Result<Box<RawValue
 
 /// The params with a changed `_meta`, which goes when nothing is left of it.
 fn in_meta(
-    params: Option<&RawValue>,
+    params: Option<&Json<'_>>,
     change: impl FnOnce(&mut Members<'_>) -> Result<(), serde_json::Error>,
-) -> Result<Box<RawValue>, RequestError> {
+) -> Result<Json<'static>, RequestError> {
     let attempt = || {
-        let mut members = params.map(Members::parse).transpose()?.unwrap_or_default();
+        let mut members = params.map(Members::of).transpose()?.unwrap_or_default();
         let meta = members.get("_meta").map(ToOwned::to_owned);
         let meta = meta.as_deref();
         let mut meta = meta.map(Members::parse).transpose()?.unwrap_or_default();
@@ -374,20 +377,20 @@ fn in_meta(
         }
         members.to_raw()
     };
-    attempt().map_err(RequestError::Params)
+    attempt().map(Json::from).map_err(RequestError::Params)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn raw(text: &str) -> Box<RawValue> {
-        RawValue::from_string(text.to_owned()).unwrap()
+    fn json(text: &str) -> Json<'static> {
+        Json::parse(text.to_owned()).unwrap()
     }
 
     fn token(params: Option<&str>, token: Option<u64>) -> Option<String> {
         let token = token.map(ProgressToken::from);
-        let params = with_token(params.map(raw), token.as_ref()).unwrap();
+        let params = with_token(params.map(json), token.as_ref()).unwrap();
         params.map(|params| params.get().to_owned())
     }
 
@@ -419,7 +422,7 @@ mod tests {
     fn params_that_cannot_hold_a_token_are_an_error() {
         let token = ProgressToken::from(1);
         for params in ["[1]", r#"{"_meta":7}"#] {
-            let outcome = with_token(Some(raw(params)), Some(&token));
+            let outcome = with_token(Some(json(params)), Some(&token));
             assert!(matches!(outcome, Err(RequestError::Params(_))), "{params}");
         }
     }

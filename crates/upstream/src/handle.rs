@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use catalog::ToolDefinition;
 use config::ServerConfig;
 use mcp::client::{Era, Listing, RequestError};
-use mcp::{ErrorObject, LogLevel, RawValue};
+use mcp::{ErrorObject, Json, LogLevel, RawValue};
 use platform::Endings;
 use policy::{ServerName, ToolName};
 use tokio::sync::{Notify, mpsc, watch};
@@ -70,7 +70,7 @@ pub(crate) struct ServerLimits {
 pub struct Forward<'a> {
     pub method: &'a str,
     /// Sent as they are, except for the progress token.
-    pub params: Option<Box<RawValue>>,
+    pub params: Option<Json<'a>>,
     /// Gets the params of progress notifications, as the server sent them.
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
     /// The client that the server's questions go to; without one they are refused.
@@ -86,9 +86,9 @@ pub struct Forward<'a> {
 pub struct ToolCall<'a> {
     pub tool: &'a ToolName,
     /// The arguments, sent exactly as they are.
-    pub arguments: Option<&'a RawValue>,
+    pub arguments: Option<&'a Json<'a>>,
     /// The members of `_meta` that the client sent; its progress token is replaced by our own.
-    pub meta: Option<&'a RawValue>,
+    pub meta: Option<&'a Json<'a>>,
     /// Gets the params of progress notifications, as the server sent them.
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
     /// As in [`Forward::sent`].
@@ -155,7 +155,7 @@ pub enum CallError {
     Wire(#[source] RequestError),
     /// `_meta` was not an object.
     #[error("_meta is not an object")]
-    Meta(#[source] serde_json::Error),
+    Meta,
     /// The server needed to know something first, and the client would not tell.
     #[error("the server asked for `{method}`, and the client refused: {source}")]
     InputRefused { method: String, source: ErrorObject },
@@ -318,7 +318,7 @@ impl Upstream {
     /// Calls a tool and returns its result as the server wrote it. Dropping the future cancels
     /// the call at the server.
     pub async fn call_tool(&self, call: ToolCall<'_>) -> Result<Box<RawValue>, CallError> {
-        let params = call_params(call.tool, call.arguments, call.meta).map_err(CallError::Meta)?;
+        let params = call_params(call.tool, call.arguments, call.meta).ok_or(CallError::Meta)?;
         let forward = Forward {
             method: "tools/call",
             params: Some(params),
@@ -556,7 +556,7 @@ impl Upstream {
             RequestError::Timeout { .. } => CallError::Timeout {
                 after: self.server.timeout,
             },
-            RequestError::Params(error) => CallError::Meta(error),
+            RequestError::Params(_) => CallError::Meta,
             RequestError::InputRefused { method, source } => {
                 CallError::InputRefused { method, source }
             }
@@ -592,7 +592,7 @@ impl CallError {
             Self::Unavailable { .. }
             | Self::Busy { .. }
             | Self::NotSent { .. }
-            | Self::Meta(_)
+            | Self::Meta
             | Self::NoConnection { .. } => false,
             Self::Wire(RequestError::Transport(error)) => !error.is_connect(),
             Self::Timeout { .. }

@@ -91,7 +91,7 @@ impl<'a> Batch<'a> {
                 let sequence = self.link(started, encoded.clone(), Some(ended), EntryKind::Whole);
                 self.add(started, Some((sequence, ended)), encoded);
             }
-            Entry::End(id, ended) => self.stage_end(open, *id, ended)?,
+            Entry::End(id, ended, _) => self.stage_end(open, *id, ended)?,
         }
         Ok(())
     }

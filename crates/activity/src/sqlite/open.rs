@@ -110,7 +110,9 @@ fn open_writer(files: &Files) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "cache_size", -16_384)?;
-    connection.pragma_update(None, "journal_size_limit", 32 * 1024 * 1024)?;
+    // Somewhat more than a checkpoint leaves, so that its pages are overwritten instead of cut off
+    // and allocated again.
+    connection.pragma_update(None, "journal_size_limit", 48 * 1024 * 1024)?;
     Ok(connection)
 }
 

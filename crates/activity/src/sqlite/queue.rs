@@ -16,6 +16,7 @@ use super::journal::Journal;
 use crate::id::ActivityId;
 use crate::record::{Ended, Started};
 use crate::retention::{PruneStep, RetentionPolicy};
+use crate::seal::LateResponse;
 use crate::store::{Durability, Entry, StoreError, StoreFuture};
 
 /// How many jobs fit; each costs one permit and one more per kilobyte it carries.
@@ -352,7 +353,7 @@ fn cost(entry: &Entry) -> u32 {
     let end = |ended: &Ended| ended.text_bytes() + text_length(ended.response.as_ref());
     let bytes = match entry {
         Entry::Start(started) => start(started),
-        Entry::End(_, ended) => end(ended),
+        Entry::End(_, ended, late) => end(ended) + late.as_ref().map_or(0, LateResponse::bytes),
         Entry::Whole(started, ended) => start(started) + end(ended),
     };
     let permits = 1 + bytes / BYTES_PER_PERMIT;
@@ -442,7 +443,7 @@ mod tests {
         let all = Arc::clone(&queue.permits)
             .try_acquire_many_owned(PERMITS)
             .unwrap();
-        let end = queue.append_end(Entry::End(started().id, ended()));
+        let end = queue.append_end(Entry::End(started().id, ended(), None));
         let mut work = Work::default();
         assert!(matches!(inbox.take(Duration::ZERO, &mut work), Taken::Work));
         let [append] = work.appends.make_contiguous() else {
@@ -457,7 +458,7 @@ mod tests {
     fn all_texts_cost_room() {
         let mut large = ended();
         large.error_message = Some("x".repeat(10 * BYTES_PER_PERMIT).into());
-        let end = |ended| cost(&Entry::End(started().id, ended));
+        let end = |ended| cost(&Entry::End(started().id, ended, None));
         assert!(end(large) >= end(ended()) + 9);
         let mut large = started();
         large.client_name = Some("x".repeat(10 * BYTES_PER_PERMIT).into());

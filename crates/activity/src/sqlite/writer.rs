@@ -267,6 +267,9 @@ impl Writer {
 
     /// Stores in order as much as can be stored, in batches, and leaves what must be kept.
     fn append_all(&mut self, appends: &mut VecDeque<Append>) {
+        for append in appends.iter_mut() {
+            append.entry.seal();
+        }
         let mut largest = LARGEST_BATCH;
         while !appends.is_empty() {
             let size = largest.min(appends.len());
@@ -483,7 +486,7 @@ fn abandoned_end(id: ActivityId) -> Append {
         error_message: Some("the caller went away before this ended".into()),
         ..Ended::interrupted()
     };
-    Append::internal(Entry::End(id, ended))
+    Append::internal(Entry::End(id, ended, None))
 }
 
 impl SharedHealth {

@@ -1,9 +1,10 @@
 //! What `/mcp` answers.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use mcp::server::{Connection, InitializeResult, RequestContext, Service};
-use mcp::{ErrorObject, RawValue, Request};
+use mcp::{ErrorObject, Json, RawValue, Request};
 use policy::{Code, IntentMode, Refusal, ToolVariant};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -33,13 +34,11 @@ pub struct AgentEndpoint {
     cache: ResponseCache,
 }
 
-#[derive(Deserialize)]
+/// The params of `tools/call`.
 struct ToolCallParams<'a> {
-    name: String,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow, rename = "_meta")]
-    meta: Option<&'a RawValue>,
+    name: Cow<'a, str>,
+    arguments: Option<Json<'a>>,
+    meta: Option<Json<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -68,19 +67,19 @@ impl AgentEndpoint {
     }
 
     async fn call_tool(&self, request: &Request, context: RequestContext) -> Answer {
-        let params = request.params.as_deref().map_or("{}", RawValue::get);
-        let params: ToolCallParams<'_> = serde_json::from_str(params)
-            .map_err(|error| ErrorObject::invalid_params(format!("tools/call: {error}")))?;
+        let params = request.params.as_deref().map(Json::from);
+        let params = ToolCallParams::read(params.as_ref())?;
         if let Some(variant) = ToolVariant::from_name(&params.name) {
             return self.call_upstream(variant, &params, context).await;
         }
-        match params.name.as_str() {
-            RETRIEVE_TOOLS => self.retrieve_tools(params.arguments).await,
-            DESCRIBE_TOOL => self.describe_tool(params.arguments).await,
-            READ_CACHE => self.read_cache(params.arguments, &context),
+        let arguments = params.arguments.as_ref();
+        match &*params.name {
+            RETRIEVE_TOOLS => self.retrieve_tools(arguments).await,
+            DESCRIBE_TOOL => self.describe_tool(arguments).await,
+            READ_CACHE => self.read_cache(arguments, &context),
             "call_tool" => {
                 let refusal = Refusal::new(Code::UnknownTool, CALL_TOOL_IS_GONE);
-                let call = CallRequest::without_lane(params.arguments, refusal);
+                let call = CallRequest::without_lane(arguments, refusal);
                 match self.engine.call(&call, &caller(&context), None).await {
                     Ok(result) => Ok(result),
                     Err(refusal) => refused(&refusal),
@@ -92,7 +91,7 @@ impl AgentEndpoint {
                      and run with call_tool_read, call_tool_write or call_tool_destructive."
                 );
                 let refusal = Refusal::new(Code::UnknownTool, message);
-                let call = CallRequest::unknown(other.to_owned(), params.arguments, refusal);
+                let call = CallRequest::unknown(other.to_owned(), arguments, refusal);
                 let answer = self.engine.call(&call, &caller(&context), None).await;
                 answer.map_err(|refusal| ErrorObject::invalid_params(refusal.message))
             }
@@ -105,9 +104,10 @@ impl AgentEndpoint {
         params: &ToolCallParams<'_>,
         context: RequestContext,
     ) -> Answer {
-        let call = CallRequest::parse(variant, params.arguments, params.meta);
+        let (arguments, meta) = (params.arguments.as_ref(), params.meta.as_ref());
+        let call = CallRequest::parse(variant, arguments, meta);
         let caller = caller(&context);
-        let token = params.meta.and_then(progress_token);
+        let token = meta.and_then(progress_token);
         let outcome = with_progress(token, &context, |progress| {
             self.engine.call(&call, &caller, progress)
         });
@@ -129,7 +129,7 @@ impl AgentEndpoint {
         cut.unwrap_or(result)
     }
 
-    async fn retrieve_tools(&self, arguments: Option<&RawValue>) -> Answer {
+    async fn retrieve_tools(&self, arguments: Option<&Json<'_>>) -> Answer {
         let request: SearchRequest = match parse(RETRIEVE_TOOLS, arguments) {
             Ok(request) => request,
             Err(refusal) => return refused(&refusal),
@@ -142,7 +142,7 @@ impl AgentEndpoint {
         .await
     }
 
-    async fn describe_tool(&self, arguments: Option<&RawValue>) -> Answer {
+    async fn describe_tool(&self, arguments: Option<&Json<'_>>) -> Answer {
         let DescribeArguments { names } = match parse(DESCRIBE_TOOL, arguments) {
             Ok(arguments) => arguments,
             Err(refusal) => return refused(&refusal),
@@ -155,7 +155,7 @@ impl AgentEndpoint {
         structured(&in_force.describe(&names, in_force.config.tool_response_limit))
     }
 
-    fn read_cache(&self, arguments: Option<&RawValue>, context: &RequestContext) -> Answer {
+    fn read_cache(&self, arguments: Option<&Json<'_>>, context: &RequestContext) -> Answer {
         let arguments: ReadCacheArguments = match parse(READ_CACHE, arguments) {
             Ok(arguments) => arguments,
             Err(refusal) => return refused(&refusal),
@@ -224,6 +224,32 @@ impl Service for AgentEndpoint {
     }
 }
 
+// === impl ToolCallParams ===
+
+impl<'a> ToolCallParams<'a> {
+    fn read(params: Option<&'a Json<'_>>) -> Result<Self, ErrorObject> {
+        let invalid = |problem| ErrorObject::invalid_params(format!("tools/call: {problem}"));
+        let (mut given_name, mut arguments, mut meta) = (None, None, None);
+        // Members given twice have been refused with the message.
+        for (name, value) in params.and_then(Json::members).into_iter().flatten() {
+            match &*name {
+                "name" => given_name = Some(value),
+                "arguments" => arguments = Some(value),
+                "_meta" => meta = Some(value),
+                _ => {}
+            }
+        }
+        let name = given_name.ok_or_else(|| invalid("`name` is missing"))?;
+        Ok(Self {
+            name: name
+                .into_str()
+                .ok_or_else(|| invalid("`name` must be a string"))?,
+            arguments: arguments.filter(|json| !json.is_null()),
+            meta: meta.filter(|json| !json.is_null()),
+        })
+    }
+}
+
 /// Who may read on in a long result: the session that got it or, in the modern era, which has no
 /// sessions, a caller that is the same principal and knows the key.
 fn owner(connection: &Connection) -> String {
@@ -236,9 +262,9 @@ fn owner(connection: &Connection) -> String {
 
 fn parse<'a, T: Deserialize<'a>>(
     tool: &str,
-    arguments: Option<&'a RawValue>,
+    arguments: Option<&'a Json<'_>>,
 ) -> Result<T, Refusal> {
-    let text = arguments.map_or("{}", RawValue::get);
+    let text = arguments.map_or("{}", Json::get);
     let mut deserializer = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let member = match error.path().to_string().as_str() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use activity::Source;
 use mcp::server::{Outbound, RequestContext};
-use mcp::{ErrorObject, Members, Notification, RawValue, codes};
+use mcp::{ErrorObject, Json, Members, Notification, RawValue, codes};
 use policy::{Code, Refusal};
 use serde::Serialize;
 use serde_json::json;
@@ -113,7 +113,7 @@ pub(super) async fn forward(
     let answer = with_progress(token, context, |progress| {
         upstream.request(Forward {
             method,
-            params,
+            params: params.map(Json::from),
             progress,
             client: Some(client),
             sent: None,
@@ -126,7 +126,7 @@ pub(super) async fn forward(
 /// Calls a tool on the one path, and answers as the upstream did.
 pub(super) async fn call_tool(
     engine: &Engine,
-    call: &CallRequest,
+    call: &CallRequest<'_>,
     client: &OnBehalf,
     context: &RequestContext,
 ) -> Answer {
@@ -154,7 +154,7 @@ pub(super) fn to_error(error: CallError) -> ErrorObject {
         CallError::Timeout { .. } | CallError::NotSent { .. } => {
             ErrorObject::new(REQUEST_TIMEOUT, error.to_string())
         }
-        CallError::Meta(_) => ErrorObject::invalid_params(format!("Invalid params: {error}")),
+        CallError::Meta => ErrorObject::invalid_params(format!("Invalid params: {error}")),
         CallError::Busy { retry_after, .. } => {
             let mut busy = ErrorObject::new(codes::CONNECTION_CLOSED, error.to_string());
             busy.data = raw(&json!({"retry_after_seconds": retry_after.as_secs()})).ok();
@@ -183,15 +183,17 @@ pub(super) fn caller(context: &RequestContext) -> Caller<'_> {
     }
 }
 
-pub(super) fn progress_token(meta: &RawValue) -> Option<Box<RawValue>> {
-    Members::parse(meta)
-        .ok()?
-        .get("progressToken")
-        .map(ToOwned::to_owned)
+pub(super) fn progress_token(meta: &Json<'_>) -> Option<Box<RawValue>> {
+    member(meta, "progressToken")?.to_raw().ok()
 }
 
 fn token_in_params(params: &RawValue) -> Option<Box<RawValue>> {
-    progress_token(Members::parse(params).ok()?.get("_meta")?)
+    progress_token(&member(&params.into(), "_meta")?)
+}
+
+fn member<'a>(object: &'a Json<'_>, wanted: &str) -> Option<Json<'a>> {
+    let mut members = object.members()?;
+    members.find_map(|(name, value)| (name == wanted).then_some(value))
 }
 
 /// A refusal as agents get it: text for the model, the same as data for programs. A call that was

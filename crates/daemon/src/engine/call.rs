@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use activity::{Facts, Given};
-use mcp::{ErrorObject, RawValue};
+use mcp::{ErrorObject, Json, RawValue};
 use policy::{
     Annotations, Call, Code, DeclaredIntent, IntentDeclaration, IntentMode, Refusal, Tier, ToolId,
     ToolVariant, decide,
@@ -35,8 +35,8 @@ pub(crate) struct Failed {
 /// A request that names a tool.
 #[derive(Clone, Copy)]
 enum Acceptable<'a> {
-    Lane(&'a LaneCall),
-    Direct(&'a DirectCall),
+    Lane(&'a LaneCall<'a>),
+    Direct(&'a DirectCall<'a>),
 }
 
 /// A call that may be sent.
@@ -59,7 +59,7 @@ impl Engine {
     /// Dropping the future cancels the call at the upstream.
     pub async fn call(
         &self,
-        request: &CallRequest,
+        request: &CallRequest<'_>,
         caller: &Caller<'_>,
         progress: Option<Progress>,
     ) -> Result<Box<RawValue>, Refusal> {
@@ -70,7 +70,7 @@ impl Engine {
     /// Like [`Engine::call`], with a client whom the upstream can ask on the way.
     pub(crate) async fn call_for(
         &self,
-        request: &CallRequest,
+        request: &CallRequest<'_>,
         caller: &Caller<'_>,
         progress: Option<Progress>,
         client: Option<&OnBehalf>,
@@ -117,7 +117,7 @@ impl Engine {
         answer.map_err(|refusal| Failed { refusal, error })
     }
 
-    async fn admit<'a>(&self, request: &'a CallRequest) -> Result<Admitted<'a>, Rejected> {
+    async fn admit<'a>(&self, request: &'a CallRequest<'a>) -> Result<Admitted<'a>, Rejected> {
         let undecided = |refusal| Rejected {
             refusal,
             decided: None,
@@ -219,8 +219,8 @@ impl Admitted<'_> {
             Acceptable::Lane(call) => {
                 let call = ToolCall {
                     tool: call.tool.tool(),
-                    arguments: call.asked.arguments.as_deref(),
-                    meta: call.meta.as_deref(),
+                    arguments: call.asked.arguments.as_ref(),
+                    meta: call.meta.as_ref(),
                     progress,
                     sent: Some(sent),
                     repeatable,
@@ -230,7 +230,7 @@ impl Admitted<'_> {
             Acceptable::Direct(call) => {
                 let forward = Forward {
                     method: "tools/call",
-                    params: Some(call.params.clone()),
+                    params: Some(Json::from(&*call.params)),
                     progress,
                     client,
                     sent: Some(sent),
@@ -356,7 +356,7 @@ fn refusal_of(tool: &ToolId, error: CallError) -> Refusal {
             format!("Tool '{tool}' failed: {error}"),
         )
         .with("tool", tool.as_str()),
-        error @ CallError::Meta(_) => Refusal::new(Code::InvalidArgs, error.to_string()),
+        error @ CallError::Meta => Refusal::new(Code::InvalidArgs, error.to_string()),
     }
 }
 

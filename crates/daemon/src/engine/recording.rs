@@ -7,7 +7,7 @@ use activity::{
     Source, Start, StoreError,
 };
 use config::Payloads;
-use mcp::RawValue;
+use mcp::{Json, RawValue};
 use policy::{Code, Decision, DeclaredIntent, Refusal, ToolVariant};
 use serde::Deserialize;
 
@@ -37,15 +37,6 @@ pub(super) struct Decided {
     pub facts: Facts,
 }
 
-/// The few members of a result that decide how the call ended.
-#[derive(Deserialize)]
-struct ResultOutcome<'a> {
-    #[serde(borrow, rename = "isError")]
-    is_error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-}
-
 #[derive(Deserialize)]
 struct TextContent {
     text: String,
@@ -53,7 +44,7 @@ struct TextContent {
 
 /// What is known of a call before it is sent or refused.
 pub(super) fn log_entry<'a>(
-    request: &'a CallRequest,
+    request: &'a CallRequest<'_>,
     caller: &'a Caller<'_>,
     decided: Option<&Decided>,
     variant: Option<ToolVariant>,
@@ -74,7 +65,7 @@ pub(super) fn log_entry<'a>(
     Start {
         server_name,
         tool_name,
-        arguments: asked.arguments.as_deref().map(RawValue::get),
+        arguments: asked.arguments.as_ref().map(Json::get),
         request_bytes: asked.bytes as u64,
         session_id: caller.session_id,
         client_name: caller.client_name,
@@ -246,12 +237,20 @@ fn upstream_error(result: &RawValue) -> Option<String> {
     let bytes = result.get().as_bytes();
     let finder = |needle: &[u8]| memchr::memmem::find(bytes, needle);
     finder(b"isError").or_else(|| finder(b"\\u00"))?;
-    let outcome: ResultOutcome<'_> = serde_json::from_str(result.get()).ok()?;
-    if outcome.is_error?.get() != "true" {
+    let result = Json::from(result);
+    let (mut is_error, mut content) = (false, None);
+    for (name, value) in result.members()? {
+        match &*name {
+            "isError" => is_error = value.get() == "true",
+            "content" => content = Some(value),
+            _ => {}
+        }
+    }
+    if !is_error {
         return None;
     }
-    let blocks: Option<Vec<&RawValue>> = outcome
-        .content
+    let blocks: Option<Vec<&RawValue>> = content
+        .as_ref()
         .and_then(|content| serde_json::from_str(content.get()).ok());
     let text = blocks.unwrap_or_default().into_iter().find_map(|block| {
         let block: TextContent = serde_json::from_str(block.get()).ok()?;

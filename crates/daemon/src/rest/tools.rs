@@ -3,7 +3,7 @@
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
-use mcp::RawValue;
+use mcp::{Json, RawValue};
 use policy::{Code, Refusal, ToolId, ToolVariant};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -270,7 +270,8 @@ pub(super) async fn call(
         ApiError::from(Refusal::new(Code::InvalidArgs, error.body_text()))
             .hint("send {\"tool_variant\": \"call_tool_read\", \"arguments\": {\"name\": \"server:tool\", …}}")
     })?;
-    let request = CallRequest::parse(body.tool_variant, Some(&body.arguments), None);
+    let arguments = Json::from(&*body.arguments);
+    let request = CallRequest::parse(body.tool_variant, Some(&arguments), None);
     let caller = Caller {
         source: principal.source(),
         session_id: None,

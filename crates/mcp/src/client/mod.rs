@@ -52,6 +52,7 @@ use self::in_flight::{Deadline, answered};
 use self::incoming::Incoming;
 use self::legacy::Legacy;
 use self::modern::Modern;
+use crate::Json;
 use crate::message::{encode_call, raw_bytes};
 use crate::{ProgressToken, RequestId};
 
@@ -176,14 +177,22 @@ impl Client {
         params: Option<Box<RawValue>>,
         options: RequestOptions,
     ) -> Result<Box<RawValue>, RequestError> {
+        let params = params.map(Json::from);
+        self.request_json(method, params.as_ref(), options).await
+    }
+
+    /// Like [`request`](Self::request), with borrowed params.
+    pub async fn request_json(
+        &self,
+        method: &str,
+        params: Option<&Json<'_>>,
+        options: RequestOptions,
+    ) -> Result<Box<RawValue>, RequestError> {
         match &self.inner.transport {
             Transport::Legacy(legacy) => {
                 let id = legacy.next_id();
-                let message = encode_call(
-                    Some(&RequestId::from(id)),
-                    method,
-                    raw_bytes(params.as_deref()),
-                );
+                let params = params.map(|params| params.get().as_bytes());
+                let message = encode_call(Some(&RequestId::from(id)), method, params);
                 let origin = options.call.map_or(Origin::Connection, Origin::Call);
                 let repeatable = options.repeatable || method != "tools/call";
                 let answering = legacy.request(id, message, origin, repeatable);
@@ -192,6 +201,8 @@ impl Client {
             }
             // Boxed, so that other calls do not carry the much larger state of this one.
             Transport::Modern(modern) => {
+                let params = params.map(Json::to_raw).transpose();
+                let params = params.map_err(RequestError::Params)?;
                 Box::pin(modern.request(method, params.as_deref(), &options)).await
             }
         }

@@ -84,7 +84,7 @@ async fn call_for(upstream: &Upstream, session: Option<&str>) -> Result<Box<RawV
     let params = RawValue::from_string(r#"{"name":"t"}"#.to_owned()).unwrap();
     let forward = Forward {
         method: "tools/call",
-        params: Some(params),
+        params: Some(params.into()),
         progress: None,
         client: Some(&client),
         sent: None,

@@ -77,7 +77,7 @@ pub(super) fn write_segment(output: &mut Vec<u8>, number: u64) {
 pub(super) fn write_entry(output: &mut Vec<u8>, salt: u32, entry: &Entry) {
     let texts = match entry {
         Entry::Start(started) => [text(started.arguments.as_ref()), None],
-        Entry::End(_, ended) => [None, text(ended.response.as_ref())],
+        Entry::End(_, ended, _) => [None, text(ended.response.as_ref())],
         Entry::Whole(started, ended) => [
             text(started.arguments.as_ref()),
             text(ended.response.as_ref()),
@@ -92,7 +92,7 @@ fn write_head(output: &mut Vec<u8>, entry: &Entry) {
             output.extend([START, encoding::version(started)]);
             Encoder(output).start(started);
         }
-        Entry::End(id, ended) => {
+        Entry::End(id, ended, _) => {
             output.push(END);
             let mut encoder = Encoder(output);
             encoder.id(*id);
@@ -201,7 +201,7 @@ impl Head {
             Self::Segment(number) => return Content::Segment(number),
             Self::OlderSegment(number) => return Content::OlderSegment(number),
             Self::Start(started) => Entry::Start(with_arguments(started)),
-            Self::End(id, ended) => Entry::End(id, with_response(ended)),
+            Self::End(id, ended) => Entry::End(id, with_response(ended), None),
             Self::Whole(started, ended) => {
                 Entry::Whole(with_arguments(started), with_response(ended))
             }

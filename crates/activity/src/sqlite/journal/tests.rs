@@ -49,7 +49,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             ended.response = response;
             match kind {
                 0 => Entry::Start(Arc::new(started)),
-                1 => Entry::End(started.id, ended),
+                1 => Entry::End(started.id, ended, None),
                 _ => Entry::Whole(Arc::new(started), ended),
             }
         },
@@ -64,7 +64,7 @@ fn shown(entry: &Entry) -> String {
     };
     let texts = match entry {
         Entry::Start(started) => (text(&started.arguments), None),
-        Entry::End(_, ended) => (None, text(&ended.response)),
+        Entry::End(_, ended, _) => (None, text(&ended.response)),
         Entry::Whole(started, ended) => (text(&started.arguments), text(&ended.response)),
     };
     format!("{entry:?} {texts:?}")

@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(started.tool_name.as_deref(), Some("read_file"));
         let arguments = started.arguments.as_ref().unwrap();
         assert_eq!(arguments.text.as_ref().unwrap().as_str(), "{}");
-        let Content::Entry(Entry::End(id, ended)) = content(END, None) else {
+        let Content::Entry(Entry::End(id, ended, None)) = content(END, None) else {
             panic!("not an end");
         };
         assert_eq!(id, started.id);
