@@ -440,7 +440,7 @@ mod tests {
             let (ended, late) = settings.ended_with_late_response(end());
             proptest::prop_assert_eq!(late.is_some(), text.len() >= LATE_RESPONSE);
             let mut entry = crate::Entry::End(ActivityId::from_halves(1, 1), ended, late);
-            entry.seal();
+            proptest::prop_assert_eq!(entry.seal(), text.len() >= LATE_RESPONSE);
             let crate::Entry::End(_, sealed, None) = entry else {
                 panic!("not sealed: {entry:?}");
             };

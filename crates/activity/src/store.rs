@@ -98,13 +98,16 @@ impl Entry {
         }
     }
 
-    /// Seals what is not sealed yet.
-    pub(crate) fn seal(&mut self) {
-        if let Self::End(_, ended, late) = self
-            && let Some(response) = late.take()
-        {
-            ended.response = Some(response.seal());
-        }
+    /// Seals what is not sealed yet. Whether there was anything to do.
+    pub(crate) fn seal(&mut self) -> bool {
+        let Self::End(_, ended, late) = self else {
+            return false;
+        };
+        let Some(response) = late.take() else {
+            return false;
+        };
+        ended.response = Some(response.seal());
+        true
     }
 }
 

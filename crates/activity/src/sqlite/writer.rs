@@ -85,6 +85,15 @@ struct Failed {
 #[derive(Debug, Default)]
 pub(super) struct SharedHealth(AtomicU8);
 
+/// Gives the core to other threads now and then. A batch takes milliseconds, and a scheduler that
+/// lets the writer use up its time slice makes calls wait as long.
+fn yield_to_calls(done: usize) {
+    const ENTRIES: usize = 16;
+    if done % ENTRIES == ENTRIES - 1 {
+        std::thread::yield_now();
+    }
+}
+
 impl Writer {
     pub(super) fn new(
         prepared: Prepared,
@@ -268,7 +277,9 @@ impl Writer {
     /// Stores in order as much as can be stored, in batches, and leaves what must be kept.
     fn append_all(&mut self, appends: &mut VecDeque<Append>) {
         for append in appends.iter_mut() {
-            append.entry.seal();
+            if append.entry.seal() {
+                std::thread::yield_now();
+            }
         }
         let mut largest = LARGEST_BATCH;
         while !appends.is_empty() {
@@ -292,10 +303,11 @@ impl Writer {
     fn append_batch(&mut self, appends: &[Append]) -> Result<(), Failed> {
         let mut batch = Batch::new(self.head);
         let mut refused = Vec::new();
-        for append in appends {
+        for (done, append) in appends.iter().enumerate() {
             if let Err(error) = batch.stage(&self.open, &append.entry) {
                 refused.push((append, error));
             }
+            yield_to_calls(done);
         }
         if !batch.is_empty() {
             let durable = appends
@@ -357,8 +369,9 @@ impl Writer {
                 let _ = self.events.send(event);
             }
         }
-        for (sequence, started, ended) in batch.ended() {
+        for (done, (sequence, started, ended)) in batch.ended().into_iter().enumerate() {
             self.drafts.add(sequence, started, ended);
+            yield_to_calls(done);
         }
     }
 

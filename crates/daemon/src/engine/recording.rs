@@ -8,6 +8,7 @@ use activity::{
 };
 use config::Payloads;
 use mcp::{Json, RawValue};
+use memchr::memmem;
 use policy::{Code, Decision, DeclaredIntent, Refusal, ToolVariant};
 use serde::Deserialize;
 
@@ -231,12 +232,24 @@ fn recorded_intent(
     })
 }
 
-/// The text of a result that says it is an error, whatever else is wrong with it. Most results have
-/// neither the word in them nor an escape that could spell it, and are not parsed.
+/// Whether a result can say that it is an error: by a member `isError` whose value is not `false`, or
+/// by one that is spelled with escapes.
+fn may_be_error(result: &str) -> bool {
+    const MEMBER: &str = "\"isError\"";
+    let is_false = |place: usize| {
+        let value = result[place + MEMBER.len()..].trim_ascii_start();
+        let value = value.strip_prefix(':').map(str::trim_ascii_start);
+        value.is_some_and(|value| value.starts_with("false"))
+    };
+    !memmem::find_iter(result.as_bytes(), MEMBER).all(is_false)
+        || memmem::find(result.as_bytes(), b"\\u00").is_some()
+}
+
+/// The text of a result that says it is an error, whatever else is wrong with it.
 fn upstream_error(result: &RawValue) -> Option<String> {
-    let bytes = result.get().as_bytes();
-    let finder = |needle: &[u8]| memchr::memmem::find(bytes, needle);
-    finder(b"isError").or_else(|| finder(b"\\u00"))?;
+    if !may_be_error(result.get()) {
+        return None;
+    }
     let result = Json::from(result);
     let (mut is_error, mut content) = (false, None);
     for (name, value) in result.members()? {
