@@ -36,7 +36,7 @@ fn round_trip(data: &[u8]) {
     }
     // Each line gets `data: ` before it.
     let mut parser = EventParser::new(8 * data.len() + 64);
-    parser.push(&encode_event(Some("7-1"), None, data));
+    parser.push(&encode_event(Some("7-1"), data));
     let event = parser.next_event().expect("an event").expect("a small one");
     assert_eq!(event.id.as_deref(), Some("7-1"));
     assert_eq!(event.data, expected);

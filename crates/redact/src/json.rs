@@ -2,6 +2,9 @@
 //! so that `\u0073ecret` is found too, and whatever is replaced stays JSON.
 
 use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Visitor};
 
 use super::shapes::is_placeholder;
 use super::{MASK, Redactor, SHORTEST_SECRET};
@@ -117,8 +120,33 @@ fn meaning(inner: &str) -> Option<String> {
     // A string that was cut off may end in half an escape; what is before it still counts.
     (0..=6.min(inner.len())).find_map(|dropped| {
         let end = inner.floor_char_boundary(inner.len() - dropped);
-        serde_json::from_str::<String>(&format!("\"{}\"", &inner[..end])).ok()
+        serde_json::from_str(&format!("\"{}\"", &inner[..end]))
+            .ok()
+            .map(|Lossy(meaning)| meaning)
     })
+}
+
+/// A JSON string in which half a surrogate pair, which JSON can write and text cannot hold, is replaced.
+struct Lossy(String);
+
+impl<'de> Deserialize<'de> for Lossy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+
+        impl Visitor<'_> for Bytes {
+            type Value = Lossy;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a string")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Lossy, E> {
+                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+            }
+        }
+
+        deserializer.deserialize_bytes(Bytes)
+    }
 }
 
 /// What is between strings, with numbers that hold a secret replaced by the mask as a string.
@@ -224,6 +252,23 @@ mod tests {
             r#"["{\"k\":\"p\\u00E4\\/ss\\uD83D\\uDE00wort\"}"]"#,
         ] {
             assert_eq!(redactor.json(written), r#"["{\"k\":\"[REDACTED]\"}"]"#);
+        }
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_hides_nothing_and_json_stays_json() {
+        for (written, redacted) in [
+            (
+                r#"["\ud800 \u0068unter2!"]"#,
+                "[\"\u{fffd}\u{fffd}\u{fffd} [REDACTED]\"]",
+            ),
+            // The digits of an escape are no part of the secret.
+            (r#"["\u12345678\ude00"]"#, r#"["\u12345678\ude00"]"#),
+            (r#"["\u1234\ude00"]"#, r#"["\u1234\ude00"]"#),
+        ] {
+            let output = json(written);
+            assert!(is_json(&output), "{output}");
+            assert_eq!(output, redacted);
         }
     }
 

@@ -8,16 +8,11 @@ use bytes::Bytes;
 ///
 /// Line breaks in `data` become several `data` fields, which the reader joins with `\n` again. A
 /// `\r` therefore arrives as `\n`; in JSON both can only be white space between tokens.
-pub fn encode_event(id: Option<&str>, retry: Option<Duration>, data: &[u8]) -> Bytes {
+pub fn encode_event(id: Option<&str>, data: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(data.len() + 64);
     if let Some(id) = id {
         out.extend_from_slice(b"id: ");
         out.extend_from_slice(id.as_bytes());
-        out.push(b'\n');
-    }
-    if let Some(retry) = retry {
-        out.extend_from_slice(b"retry: ");
-        out.extend_from_slice(retry.as_millis().to_string().as_bytes());
         out.push(b'\n');
     }
     let mut rest = data;
@@ -40,25 +35,35 @@ pub fn encode_event(id: Option<&str>, retry: Option<Duration>, data: &[u8]) -> B
     out.into()
 }
 
+/// An event without data, which tells the reader how long to wait before it connects again.
+pub fn encode_retry(retry: Duration) -> Bytes {
+    format!("retry: {}\n\n", retry.as_millis()).into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_event_has_its_fields_in_order_and_ends_with_a_blank_line() {
-        let event = encode_event(Some("3-1"), Some(Duration::from_secs(2)), b"{}");
-        assert_eq!(event, "id: 3-1\nretry: 2000\ndata: {}\n\n");
+        let event = encode_event(Some("3-1"), b"{}");
+        assert_eq!(event, "id: 3-1\ndata: {}\n\n");
     }
 
     #[test]
     fn a_priming_event_has_an_empty_data_field() {
-        assert_eq!(encode_event(Some("1-0"), None, b""), "id: 1-0\ndata: \n\n");
+        assert_eq!(encode_event(Some("1-0"), b""), "id: 1-0\ndata: \n\n");
+    }
+
+    #[test]
+    fn a_retry_is_an_event_of_its_own() {
+        assert_eq!(encode_retry(Duration::from_secs(2)), "retry: 2000\n\n");
     }
 
     #[test]
     fn every_kind_of_line_break_starts_another_data_field() {
         assert_eq!(
-            encode_event(None, None, b"{\n\"a\":\r\n1,\r\"b\":2\n}"),
+            encode_event(None, b"{\n\"a\":\r\n1,\r\"b\":2\n}"),
             "data: {\ndata: \"a\":\ndata: 1,\ndata: \"b\":2\ndata: }\n\n"
         );
     }

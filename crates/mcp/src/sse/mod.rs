@@ -3,5 +3,5 @@
 mod encode;
 mod parse;
 
-pub use encode::encode_event;
+pub use encode::{encode_event, encode_retry};
 pub use parse::{Event, EventParser, EventTooLarge};

@@ -86,7 +86,10 @@ async fn a_slow_answer_becomes_a_stream_that_is_primed_and_kept_alive() {
     let priming = events.next().await.unwrap();
     assert!(priming.data.is_empty());
     assert!(priming.id.is_some());
-    events.until_seen(": keep-alive\n\n: keep-alive\n\n").await;
+    // Java SDK clients fail on the field, and a stream that ends by itself needs none.
+    assert_eq!(priming.retry, None);
+    // No blank line after a comment, for which some clients dispatch an empty event.
+    events.until_seen("\n\n:\n:\n").await;
     endpoint.script.release();
     let messages = events.messages().await;
     assert_eq!(messages.len(), 1);

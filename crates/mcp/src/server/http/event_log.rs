@@ -76,7 +76,7 @@ impl Log {
     pub(super) fn push(&mut self, stream: Option<u64>, message: &[u8]) {
         let position = self.next() + 1;
         let id = stream.map(|stream| EventId { stream, position }.to_string());
-        let event = encode_event(id.as_deref(), None, message);
+        let event = encode_event(id.as_deref(), message);
         if self.cursor == self.next() {
             self.unread_since = Instant::now();
         }

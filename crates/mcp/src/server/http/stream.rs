@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -232,13 +231,19 @@ impl EventStream {
         Poll::Pending
     }
 
+    /// Whether the stream goes on, but its reader was dismissed and no other has taken over.
+    pub(super) fn is_open_without_reader(&self) -> bool {
+        let state = lock(&self.state);
+        state.finished.is_none() && state.reader.is_none()
+    }
+
     /// The event that tells a new reader where it stands before there is anything to say.
-    pub(super) fn priming(&self, retry: Duration) -> Bytes {
+    pub(super) fn priming(&self) -> Bytes {
         let id = EventId {
             stream: self.number(),
             position: lock(&self.state).cursor,
         };
-        encode_event(Some(&id.to_string()), Some(retry), b"")
+        encode_event(Some(&id.to_string()), b"")
     }
 }
 
@@ -290,6 +295,7 @@ mod tests {
     use crate::server::http::unread::{READING, UnreadBudget};
     use std::future::poll_fn;
     use std::task::Waker;
+    use std::time::Duration;
 
     use proptest::prelude::*;
 

@@ -25,7 +25,7 @@ use crate::server::SessionId;
 use crate::server::service::{Connection, Service};
 use crate::{Notification, ProtocolVersion};
 
-/// What clients are told to wait before they resume a stream that broke off.
+/// What clients are told to wait before they resume a stream that the server closes early.
 const RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl<S: Service> Legacy<S> {
         };
         let stream = session.stream_of(event).ok_or(Reason::UnknownEvent)?;
         let reader = stream.resume(event.position).ok_or(Reason::LostEvents)?;
-        Ok(self.events(None, reader))
+        Ok(self.events(session.connection.protocol, None, reader))
     }
 
     pub(super) fn delete(&self, request: &Request) -> Result<Response, Refusal> {
@@ -91,14 +91,22 @@ impl<S: Service> Legacy<S> {
 
     /// A stream that the client has not seen anything of.
     fn new_events(&self, protocol: ProtocolVersion, reader: EventReader) -> Response {
-        // Clients of earlier versions take an event without data for a broken message.
-        let primed = protocol >= ProtocolVersion::V2025_11_25;
-        let priming = primed.then(|| reader.stream().priming(RETRY));
-        self.events(priming, reader)
+        let priming = knows_empty_events(protocol).then(|| reader.stream().priming());
+        self.events(protocol, priming, reader)
     }
 
-    fn events(&self, priming: Option<Bytes>, reader: EventReader) -> Response {
-        event_stream(reader.into_body(priming, self.options.keep_alive))
+    fn events(
+        &self,
+        protocol: ProtocolVersion,
+        priming: Option<Bytes>,
+        reader: EventReader,
+    ) -> Response {
+        let body = reader.into_body(priming, self.options.keep_alive);
+        event_stream(if knows_empty_events(protocol) {
+            body.retry_after(RETRY)
+        } else {
+            body
+        })
     }
 
     pub(super) fn broadcast(&self, notification: &Notification) {
@@ -169,6 +177,11 @@ impl<S: Service> Legacy<S> {
             session.forget_old_streams();
         }
     }
+}
+
+/// Clients of earlier versions take an event without data for a broken message.
+fn knows_empty_events(protocol: ProtocolVersion) -> bool {
+    protocol >= ProtocolVersion::V2025_11_25
 }
 
 impl<S: Service> Drop for Legacy<S> {

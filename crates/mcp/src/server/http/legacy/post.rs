@@ -248,7 +248,7 @@ impl<S: Service> Legacy<S> {
                 json(cut_off(ids))
             } else {
                 // Cancelled: events that end without an answer, and with nothing to resume.
-                self.events(None, reader)
+                self.events(session.connection.protocol, None, reader)
             };
         }
         unpublished.publish_in(&session);
