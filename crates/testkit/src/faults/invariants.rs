@@ -207,8 +207,12 @@ async fn children(proxy: &Proxy) -> Result<(), String> {
         pids.extend(record.grandchildren());
         pids
     });
+    // In an hour pids are used again, by programs that are not ours.
     let stray = |pid: &u32| {
-        process::is_alive(*pid) && !family.contains_key(pid) && !proxy.exempt.contains(pid)
+        process::is_alive(*pid)
+            && process::runs_upstream(*pid)
+            && !family.contains_key(pid)
+            && !proxy.exempt.contains(pid)
     };
     match started.filter(stray).collect::<Vec<_>>().as_slice() {
         [] => Ok(()),

@@ -15,6 +15,14 @@ pub fn is_alive(pid: u32) -> bool {
     !state.is_some_and(|state| state.starts_with(['Z', 'X']))
 }
 
+/// Whether a process runs the scripted upstream's program.
+pub fn runs_upstream(pid: u32) -> bool {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let name = program.file_name().unwrap_or_default();
+    // One that was built anew meanwhile is marked as deleted.
+    name.to_string_lossy().starts_with("scripted-upstream")
+}
+
 /// The process that watches over the children of `parent`.
 pub fn watchdog_of(parent: u32) -> Option<u32> {
     let of_parent = format!("{parent} ");
