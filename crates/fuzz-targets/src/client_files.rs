@@ -44,7 +44,7 @@ fn take_out(value: &mut Value, object: &str, member: &str, before: &Value) {
 /// Whether the second text is the first with something put in. White space at the edge of the object that
 /// something is put into may go.
 fn is_subsequence(text: &str, of: &str) -> bool {
-    let mut bytes = of.bytes();
-    let mut solid = text.bytes().filter(|byte| !byte.is_ascii_whitespace());
-    solid.all(|byte| bytes.any(|other| other == byte))
+    let mut letters = of.chars();
+    let mut solid = text.chars().filter(|letter| !letter.is_whitespace());
+    solid.all(|letter| letters.any(|other| other == letter))
 }
