@@ -9,7 +9,7 @@ use mcp::{Json, LogLevel, Members, ProgressToken, RawValue};
 use platform::Endings;
 use serde_json::json;
 use serde_json::value::to_raw_value;
-use tokio::sync::{Mutex, SetOnce, mpsc, watch};
+use tokio::sync::{Mutex, Notify, SetOnce, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -24,6 +24,9 @@ const PROGRESS_BACKLOG: usize = 64;
 
 /// How long the reports that came with an answer may take to be passed on before the answer.
 const LAST_REPORTS: Duration = Duration::from_secs(1);
+
+/// Reports of progress give a call its time again, up to this many times in all.
+const MOST_TIMES: u32 = 10;
 
 /// How long the reader gets for what a process wrote before it ended.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
@@ -58,7 +61,7 @@ pub(crate) struct Outgoing<'a> {
     pub method: &'a str,
     pub params: Option<Json<'a>>,
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
-    /// Time in which the server waits for the client does not count.
+    /// Time in which the server waits for the client does not count, and each report of progress begins it anew.
     pub timeout: Duration,
     /// Whether it may be sent twice.
     pub repeatable: bool,
@@ -129,7 +132,7 @@ impl Connection {
             repeatable: outgoing.repeatable,
             ..RequestOptions::default()
         };
-        self.noted(self.send(outgoing, options).await)
+        self.noted(self.send(outgoing, options, &Notify::new()).await)
     }
 
     /// Sends a request for a client, who is asked what the server wants to know on the way.
@@ -157,7 +160,9 @@ impl Connection {
             pending.park(waits);
             parked(waits);
         };
-        self.noted(unless_late(timeout, questions, parked, self.send(outgoing, options)).await)
+        let reported = Notify::new();
+        let answering = self.send(outgoing, options, &reported);
+        self.noted(unless_late(timeout, questions, &reported, parked, answering).await)
     }
 
     /// Takes note of what the outcome of a call says about the server.
@@ -178,6 +183,7 @@ impl Connection {
         &self,
         outgoing: Outgoing<'_>,
         options: RequestOptions,
+        reported: &Notify,
     ) -> Result<Box<RawValue>, RequestError> {
         let Outgoing { method, params, .. } = outgoing;
         let Some(sink) = outgoing.progress else {
@@ -196,7 +202,10 @@ impl Connection {
         let answer = loop {
             tokio::select! {
                 answer = &mut request => break answer,
-                Some(report) = progress.next() => newest = Some(report),
+                Some(report) = progress.next() => {
+                    reported.notify_one();
+                    newest = Some(report);
+                }
                 Ok(room) = sink.reserve(), if newest.is_some() => {
                     if let Some(report) = newest.take() {
                         room.send(report);
@@ -309,25 +318,35 @@ async fn supervise(
 async fn unless_late<T>(
     timeout: Duration,
     mut questions: watch::Receiver<usize>,
+    reported: &Notify,
     mut parked: impl FnMut(bool),
     answering: impl Future<Output = Result<T, RequestError>>,
 ) -> Result<T, RequestError> {
     tokio::pin!(answering);
-    let mut left = timeout;
+    let (mut left, mut left_in_all) = (timeout, timeout.saturating_mul(MOST_TIMES));
+    // What has counted when the time begins anew.
+    let mut counted = Duration::ZERO;
     loop {
         let waits_for_client = *questions.borrow_and_update() > 0;
         parked(waits_for_client);
         let since = Instant::now();
-        tokio::select! {
+        let is_report = tokio::select! {
             answer = &mut answering => return answer,
             // The sender lives as long as the call.
-            _ = questions.changed() => {}
-            () = tokio::time::sleep(left), if !waits_for_client => {
-                return Err(RequestError::Timeout { after: timeout });
+            _ = questions.changed() => false,
+            () = reported.notified() => true,
+            () = tokio::time::sleep(left.min(left_in_all)), if !waits_for_client => {
+                return Err(RequestError::Timeout { after: counted + left.min(left_in_all) });
             }
-        }
+        };
         if !waits_for_client {
-            left = left.saturating_sub(since.elapsed());
+            let passed = since.elapsed();
+            counted += passed;
+            left = left.saturating_sub(passed);
+            left_in_all = left_in_all.saturating_sub(passed);
+        }
+        if is_report {
+            left = timeout;
         }
     }
 }
@@ -427,18 +446,57 @@ mod tests {
         }
     }
 
+    async fn until_late(
+        timeout: Duration,
+        questions: &watch::Sender<usize>,
+        reported: &Notify,
+        answering: impl Future<Output = Result<(), RequestError>>,
+    ) -> Result<(), RequestError> {
+        unless_late(timeout, questions.subscribe(), reported, |_| (), answering).await
+    }
+
     #[tokio::test]
     async fn time_in_which_the_server_waits_for_the_client_does_not_count() {
-        let count = watch::Sender::new(1);
+        let (count, reported) = (watch::Sender::new(1), Notify::new());
         let answering = async {
             tokio::time::sleep(Duration::from_millis(5)).await;
             Ok(())
         };
-        let asked = unless_late(Duration::ZERO, count.subscribe(), |_| (), answering).await;
+        let asked = until_late(Duration::ZERO, &count, &reported, answering).await;
         asked.unwrap();
         count.send_replace(0);
-        let never = std::future::pending::<Result<(), RequestError>>();
-        let late = unless_late(Duration::ZERO, count.subscribe(), |_| (), never).await;
+        let never = std::future::pending();
+        let late = until_late(Duration::ZERO, &count, &reported, never).await;
         assert!(matches!(late, Err(RequestError::Timeout { .. })));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_extends_the_time_up_to_a_maximum() {
+        let (count, reported) = (watch::Sender::new(0), Notify::new());
+        let timeout = Duration::from_secs(10);
+        let reporting = async |times: u32| {
+            for _ in 0..times {
+                tokio::time::sleep(Duration::from_secs(9)).await;
+                reported.notify_one();
+            }
+            Ok(())
+        };
+        until_late(timeout, &count, &reported, reporting(11))
+            .await
+            .unwrap();
+        let late = until_late(timeout, &count, &reported, reporting(1_000)).await;
+        let Err(RequestError::Timeout { after }) = late else {
+            panic!("{late:?}");
+        };
+        assert_eq!(after.as_secs(), 100);
+        let silent = async {
+            reporting(1).await?;
+            std::future::pending().await
+        };
+        let late = until_late(timeout, &count, &reported, silent).await;
+        let Err(RequestError::Timeout { after }) = late else {
+            panic!("{late:?}");
+        };
+        assert_eq!(after.as_secs(), 19);
     }
 }

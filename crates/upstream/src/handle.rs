@@ -553,8 +553,9 @@ impl Upstream {
         let server = || self.name().clone();
         match error {
             RequestError::Rpc(error) => CallError::Rpc(error),
-            RequestError::Timeout { .. } => CallError::Timeout {
-                after: self.server.timeout,
+            // Less than the whole timeout if the call waited before it was sent, more if progress extended it.
+            RequestError::Timeout { after } => CallError::Timeout {
+                after: Duration::from_secs(after.as_secs()).max(self.server.timeout),
             },
             RequestError::Params(_) => CallError::Meta,
             RequestError::InputRefused { method, source } => {

@@ -185,6 +185,9 @@ impl Events for Switchboard {
         match notification.method.as_str() {
             // Announced when the new list is known here, so that a client that asks then is told of it.
             "notifications/tools/list_changed" => self.context.tools_changed.notify_one(),
+            // The server tells every connection of the same change; clients are to hear of it once.
+            "notifications/prompts/list_changed" | "notifications/resources/list_changed"
+                if self.private => {}
             "notifications/prompts/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/resources/updated" => self.context.announce(&notification),

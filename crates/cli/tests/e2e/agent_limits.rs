@@ -95,13 +95,17 @@ async fn tools_with_invisible_characters_in_their_names_are_not_offered() {
         let call = json!({"name": format!("up:{name}"), "intent": {"operation_type": "read"}});
         let answer = session.call("call_tool_read", &call).await;
         assert!(answer.contains("INVALID_TOOL_NAME"), "{answer}");
-        direct.call(&format!("up__{name}"), &json!({})).await;
+        let call = json!({"name": format!("up__{name}")}).to_string();
+        let answer = direct.request("tools/call", &call).await;
+        assert_eq!(answer.result.unwrap_err()["code"], -32602, "{name:?}");
     }
     let server = Session::open(&front.daemon.url("/mcp/server/up")).await;
     let shown = server.request("tools/list", "{}").await.result.unwrap();
     assert_eq!(shown.matches(r#""name""#).count(), 1, "{shown}");
     for name in hidden {
-        server.call(name, &json!({})).await;
+        let call = json!({"name": name}).to_string();
+        let answer = server.request("tools/call", &call).await;
+        assert_eq!(answer.result.unwrap_err()["code"], -32602, "{name:?}");
     }
     assert!(front.record.calls().is_empty(), "none of them was called");
     wait_until("it is told", DEADLINE, async || {

@@ -71,8 +71,8 @@ async fn a_server_that_lists_other_tools_to_clients_reaches_none_with_them() {
     assert_eq!(listed.len(), 1, "{listed:?}");
     assert_eq!(listed[0]["description"], "Looks around.");
     let params = json!({"name": "extra", "arguments": {}});
-    let refused = visitor.request("tools/call", &params).await.unwrap();
-    assert_eq!(refused["structuredContent"]["code"], "UNKNOWN_TOOL");
+    let unknown = visitor.request("tools/call", &params).await.unwrap_err();
+    assert!(format!("{unknown:?}").contains("-32602"), "{unknown:?}");
 }
 
 #[tokio::test]
@@ -134,14 +134,25 @@ async fn what_cannot_be_called_is_refused_and_recorded_and_not_sent() {
             r#"{"name":"look","arguments":[1]}"#,
             "INVALID_ARGS",
         ),
-        (&session, r#"{"name":"lok"}"#, "UNKNOWN_TOOL"),
-        (&direct, r#"{"name":"up__lok"}"#, "UNKNOWN_TOOL"),
-        (&direct, r#"{"name":"down__look"}"#, "UNKNOWN_SERVER"),
-        (&direct, r#"{"name":"look"}"#, "INVALID_TOOL_NAME"),
     ];
     for (endpoint, params, code) in table {
         let answer = endpoint.request("tools/call", params).await.result.unwrap();
         assert_eq!(Refusal::of(&answer).code, code, "{params}");
+    }
+    // A tool that is not there is an error of the protocol, which names no tool of another server.
+    let unknown = [
+        (&session, "lok", "UNKNOWN_TOOL"),
+        (&direct, "up__lok", "UNKNOWN_TOOL"),
+        (&direct, "down__look", "UNKNOWN_SERVER"),
+        (&direct, "look", "INVALID_TOOL_NAME"),
+    ];
+    for (endpoint, name, code) in unknown {
+        let params = json!({"name": name}).to_string();
+        let answer = endpoint.request("tools/call", &params).await;
+        let error = answer.result.unwrap_err();
+        assert_eq!(error["code"], -32602, "{error}");
+        assert_eq!(error["message"], format!("Unknown tool: {name}"));
+        assert_eq!(error["data"]["code"], code, "{error}");
     }
     // What is no call at all is an error of the protocol, and leaves the session as it was.
     let error = session.request("tools/call", r#"{"arguments":{}}"#).await;

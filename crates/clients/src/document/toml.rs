@@ -16,6 +16,7 @@ pub(crate) struct TomlDocument {
 
 impl TomlDocument {
     pub(super) fn parse(text: &str) -> Result<Self, ParseFault> {
+        let carriage_returns = ends_with_carriage_returns(text)?;
         let document = text.parse::<DocumentMut>().map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             let before = &text[..text.floor_char_boundary(start)];
@@ -28,7 +29,7 @@ impl TomlDocument {
         })?;
         Ok(Self {
             document,
-            carriage_returns: text.contains("\r\n"),
+            carriage_returns,
         })
     }
 
@@ -187,6 +188,23 @@ fn to_value(value: &Value) -> toml_edit::Value {
             }
             table.into()
         }
+    }
+}
+
+/// Whether lines end as Windows ends them. The editor of the syntax keeps no line ends, so a text in which both
+/// kinds occur, perhaps within a value, could not be given back as it was.
+fn ends_with_carriage_returns(text: &str) -> Result<bool, ParseFault> {
+    if !text.contains("\r\n") {
+        return Ok(false);
+    }
+    match text.split("\r\n").position(|line| line.contains('\n')) {
+        None => Ok(true),
+        Some(before) => Err(ParseFault {
+            line: before + 1,
+            column: 1,
+            message: "some lines end with CRLF and some with LF; save the file with one of them"
+                .to_owned(),
+        }),
     }
 }
 

@@ -29,6 +29,9 @@ waited for";
 /// How long a request that is interrupted gets to say so in its own words.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// As much of an unknown tool's name is repeated.
+const LONGEST_NAME: usize = 200;
+
 pub(super) type Answer = Result<Box<RawValue>, ErrorObject>;
 
 /// Runs a call until it ends or the client cancels it; dropping it cancels it at the upstream.
@@ -123,9 +126,10 @@ pub(super) async fn forward(
     answer.await?.map_err(to_error)
 }
 
-/// Calls a tool on the one path, and answers as the upstream did.
+/// Calls a tool on the one path, and answers as the upstream did. `name` is what the client calls the tool.
 pub(super) async fn call_tool(
     engine: &Engine,
+    name: &str,
     call: &CallRequest<'_>,
     client: &OnBehalf,
     context: &RequestContext,
@@ -142,9 +146,26 @@ pub(super) async fn call_tool(
         Ok(result) => Ok(result),
         Err(failed) => match failed.error {
             Some(error) => Err(error),
+            None if is_unknown(&failed.refusal) => Err(unknown_tool(name, &failed.refusal)),
             None => refused(&failed.refusal),
         },
     }
+}
+
+fn is_unknown(refusal: &Refusal) -> bool {
+    matches!(
+        refusal.code,
+        Code::UnknownTool | Code::UnknownServer | Code::InvalidToolName
+    )
+}
+
+/// What the protocol has for a tool that is not there. The refusal's own words are for `/mcp`: they name tools
+/// of other servers, in a form that these endpoints do not have.
+fn unknown_tool(name: &str, refusal: &Refusal) -> ErrorObject {
+    let name: String = name.chars().take(LONGEST_NAME).collect();
+    let mut error = ErrorObject::invalid_params(format!("Unknown tool: {name}"));
+    error.data = raw(&json!({"code": refusal.code})).ok();
+    error
 }
 
 /// What the client is told where an upstream did not answer.

@@ -82,10 +82,10 @@ impl ServerEndpoint {
     async fn call_tool(&self, request: &Request, context: &RequestContext) -> Answer {
         let params = request.params.clone().unwrap_or_else(empty_object);
         let Named { name, arguments } = parse(&request.method, Some(&params))?;
-        let name = format!("{}:{name}", self.server);
-        let call = CallRequest::direct(name, arguments, params.clone());
+        let id = format!("{}:{name}", self.server);
+        let call = CallRequest::direct(id, arguments, params.clone());
         let client = self.clients.on_behalf(context);
-        call_tool(&self.engine, &call, &client, context).await
+        call_tool(&self.engine, &name, &call, &client, context).await
     }
 
     /// The tools that may be called, each as the upstream wrote it. They come from what is in force and

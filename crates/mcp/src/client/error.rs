@@ -216,12 +216,23 @@ impl RequestError {
     }
 }
 
+/// As much of a text that is no JSON-RPC error is passed on.
+const LONGEST_DETAIL: usize = 200;
+
 impl HttpFailure {
+    /// What the server says of it: a JSON-RPC error, or the first line of a short text.
     fn detail(&self) -> String {
-        self.error
-            .as_ref()
-            .map(|error| format!(": {error}"))
-            .unwrap_or_default()
+        if let Some(error) = &self.error {
+            return format!(": {error}");
+        }
+        let line = self.body.trim().lines().next().unwrap_or_default();
+        // A page or a document tells people nothing on one line.
+        if line.is_empty() || line.starts_with(['<', '{', '[']) {
+            return String::new();
+        }
+        let line: String = line.chars().take(LONGEST_DETAIL).collect();
+        // Escaped, because it may hold control sequences.
+        format!(": {}", line.escape_debug())
     }
 }
 

@@ -112,6 +112,10 @@ impl InitializeResult {
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(b"{\"supportedVersions\":[");
         encode_string(ProtocolVersion::MODERN.as_str(), &mut out);
+        for version in ProtocolVersion::LEGACY.iter().rev() {
+            out.push(b',');
+            encode_string(version.as_str(), &mut out);
+        }
         out.extend_from_slice(b"],\"capabilities\":");
         out.extend_from_slice(self.capabilities.get().as_bytes());
         self.finish(out)

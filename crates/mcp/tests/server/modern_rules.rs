@@ -22,7 +22,14 @@ async fn discovery_says_what_initialize_would() {
     assert!(!response.headers().contains_key("mcp-session-id"));
     let answer = body(response).await;
     let result = &answer["result"];
-    assert_eq!(result["supportedVersions"], json!([VERSION]));
+    let versions = [
+        VERSION,
+        "2025-11-25",
+        "2025-06-18",
+        "2025-03-26",
+        "2024-11-05",
+    ];
+    assert_eq!(result["supportedVersions"], json!(versions));
     assert_eq!(result["capabilities"]["tools"]["listChanged"], true);
     assert_eq!(result["resultType"], "complete");
     assert_eq!(result["ttlMs"], 0);

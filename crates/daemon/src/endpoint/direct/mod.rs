@@ -126,13 +126,14 @@ impl DirectEndpoint {
         let client = self.clients.on_behalf(context);
         let Some((upstream, own_name)) = resolve(self.engine.fleet(), &name) else {
             // Refused where every call is refused, and recorded there.
-            let call = CallRequest::direct(name.replacen("__", ":", 1), arguments, params.clone());
-            return call_tool(&self.engine, &call, &client, context).await;
+            let id = name.replacen("__", ":", 1);
+            let call = CallRequest::direct(id, arguments, params.clone());
+            return call_tool(&self.engine, &name, &call, &client, context).await;
         };
         let sent = with_name(&params, own_name).ok_or_else(not_an_object)?;
-        let name = format!("{}:{own_name}", upstream.name());
-        let call = CallRequest::direct(name, arguments, sent);
-        let result = call_tool(&self.engine, &call, &client, context).await?;
+        let id = format!("{}:{own_name}", upstream.name());
+        let call = CallRequest::direct(id, arguments, sent);
+        let result = call_tool(&self.engine, &name, &call, &client, context).await?;
         self.owners.learn_task(upstream.name(), &result);
         Ok(result)
     }
