@@ -27,9 +27,26 @@ impl TomlDocument {
                 message: error.message().to_owned(),
             }
         })?;
-        Ok(Self {
+        let document = Self {
             document,
             carriage_returns,
+        };
+        document.keeps(text)?;
+        Ok(document)
+    }
+
+    /// Whether the text would be given back as it was. The editor of the syntax moves lines where dotted keys of one
+    /// table are apart.
+    fn keeps(&self, text: &str) -> Result<(), ParseFault> {
+        let kept = self.text();
+        if kept == text {
+            return Ok(());
+        }
+        let mut lines = kept.lines().zip(text.lines());
+        Err(ParseFault {
+            line: lines.position(|(kept, line)| kept != line).unwrap_or(0) + 1,
+            column: 1,
+            message: "an edit would move this line; put the keys of each table together".to_owned(),
         })
     }
 

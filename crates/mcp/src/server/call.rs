@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::exchange::{Call, Exchange, Outcome};
 use super::handshake::empty_object;
+use super::legacy_form;
 use super::outbound::Outbound;
 use super::service::{Connection, RequestContext, Service};
 use crate::{ErrorObject, Notification, Request, RequestId, Response, codes};
@@ -18,7 +19,7 @@ struct Cancelled {
     request_id: RequestId,
 }
 
-/// Answers a request that has begun; `None` if it was cancelled meanwhile, for then the client
+/// Answers a request of a legacy session that has begun; `None` if it was cancelled meanwhile, for then the client
 /// must not get an answer.
 pub(super) async fn answer<S: Service>(
     service: &S,
@@ -42,7 +43,9 @@ pub(super) async fn answer<S: Service>(
                 cancelled: call.cancelled.clone(),
                 log_level: None,
             };
-            run(service, request, context).await
+            let method = request.method.clone();
+            let outcome = run(service, request, context).await;
+            outcome.map(|result| legacy_form::result(&method, result))
         }
     };
     if call.cancelled.is_cancelled() {

@@ -5,6 +5,7 @@ mod call;
 mod exchange;
 mod handshake;
 mod http;
+mod legacy_form;
 mod modern;
 mod outbound;
 mod route;

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::{Call, Exchange};
+use super::legacy_form;
 use super::modern::{Conversation, Listener};
 use super::route::Route;
 use crate::{ErrorObject, Notification, Request};
@@ -168,7 +169,7 @@ impl SessionLine {
         let request = Request {
             id: question.into(),
             method: method.to_owned(),
-            params,
+            params: legacy_form::question(method, params),
         };
         self.route.send(request.encode()).await?;
         match answer.await {

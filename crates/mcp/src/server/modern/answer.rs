@@ -94,11 +94,12 @@ impl Question {
     }
 
     pub(super) fn refuse(self, mut error: ErrorObject) -> Answer {
-        if let Some(uri) = &self.uri
-            && error.code == codes::RESOURCE_NOT_FOUND
-        {
+        // A code that the modern era has given up.
+        if error.code == codes::RESOURCE_NOT_FOUND {
             error.code = codes::INVALID_PARAMS;
-            error.data = to_raw_value(&serde_json::json!({ "uri": uri })).ok();
+            if let Some(uri) = &self.uri {
+                error.data = to_raw_value(&serde_json::json!({ "uri": uri })).ok();
+            }
         }
         Answer::refusal(self.id, error)
     }
@@ -280,6 +281,13 @@ mod tests {
         let answer: Value = serde_json::from_slice(&answer.message).unwrap();
         assert_eq!(answer["error"]["data"]["uri"], "test://x");
         assert_eq!(answer["id"], 3);
+        let call = Request {
+            method: "tools/call".to_owned(),
+            ..request
+        };
+        let error = ErrorObject::new(codes::RESOURCE_NOT_FOUND, "No such file");
+        let answer = Question::of(&call).answer(Err(error), None);
+        assert_eq!(answer.error, Some(-32602));
     }
 
     fn json() -> impl Strategy<Value = Value> {
