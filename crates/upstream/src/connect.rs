@@ -121,15 +121,17 @@ impl Connector {
         Ok(connected)
     }
 
-    /// Connects once more to a server that is known to be a legacy one, on behalf of a client with
-    /// these capabilities.
+    /// Connects once more in the legacy era, on behalf of a client with these capabilities, or of
+    /// clients without any.
     pub(crate) async fn connect_for<E: Events>(
         &self,
-        capabilities: &RawValue,
+        capabilities: Option<&RawValue>,
         events: &Arc<E>,
     ) -> Result<Connected, ConnectFailure> {
         let mut hello = self.hello(Some(Era::Legacy));
-        hello.capabilities = capabilities.to_owned();
+        if let Some(capabilities) = capabilities {
+            hello.capabilities = capabilities.to_owned();
+        }
         let connector = Self {
             starts: self.failed_starts.clone(),
             ..self.clone()

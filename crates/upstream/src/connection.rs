@@ -1,6 +1,7 @@
 //! One connection to an upstream: how calls are sent on it, and how its end is noticed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcp::client::{Client, CloseReason, Era, ProgressReceiver, RequestError, RequestOptions};
@@ -46,6 +47,8 @@ pub(crate) struct Connection {
     pub health: Health,
     /// The process behind it, for a program that runs.
     pub pid: Option<u32>,
+    /// On a modern connection: whether the server turned out not to know the legacy era.
+    modern_only: AtomicBool,
     /// From which level on a legacy server was asked to log. Held while it is being told.
     log_level: Mutex<Option<LogLevel>>,
     /// Why the connection is gone.
@@ -86,11 +89,21 @@ impl Connection {
             switchboard,
             health: Health::default(),
             pid,
+            modern_only: AtomicBool::new(false),
             log_level: Mutex::default(),
             lost,
             _unsupervised: supervision.clone().drop_guard(),
             supervision,
         }
+    }
+
+    /// Whether the server is known not to speak the legacy era.
+    pub(crate) fn is_modern_only(&self) -> bool {
+        self.modern_only.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_modern_only(&self) {
+        self.modern_only.store(true, Ordering::Relaxed);
     }
 
     /// Waits until the connection is gone by itself.

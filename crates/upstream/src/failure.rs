@@ -38,6 +38,9 @@ pub(crate) enum ConnectFailure {
     /// A connection that was being made is not needed any more.
     #[error("the connection was given up")]
     GivenUp,
+    /// Found out when the server was greeted before.
+    #[error("the server does not speak the legacy era")]
+    ModernOnly,
 }
 
 /// How a process ended, and what it last wrote to stderr.

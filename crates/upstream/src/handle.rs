@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use catalog::ToolDefinition;
 use config::ServerConfig;
-use mcp::client::{Era, Listing, RequestError};
+use mcp::client::{Era, Handshake, Listing, RequestError};
 use mcp::{ErrorObject, Json, LogLevel, RawValue};
 use platform::Endings;
 use policy::{ServerName, ToolName};
@@ -18,11 +18,11 @@ use crate::backoff::Retries;
 use crate::client::{OnBehalf, may_ask};
 use crate::connect::{Connector, LaunchContext};
 use crate::connection::{Connection, Outgoing};
-use crate::failure::{Loss, chain};
+use crate::failure::{ConnectFailure, Loss, chain};
 use crate::fleet::SharedAudience;
 use crate::listing::budget;
 use crate::params::call_params;
-use crate::pool::{Lease, Pool};
+use crate::pool::{Lease, Pool, Wanted};
 use crate::queue::{Queue, Slot};
 use crate::starts::Starts;
 use crate::state::{State, Status};
@@ -397,9 +397,7 @@ impl Upstream {
 
     /// Passes a notification of a client on. One that cannot be passed on is lost, as on any wire.
     pub async fn notify(&self, method: &str, params: Option<Box<RawValue>>, client: &OnBehalf) {
-        let held = client.session.as_deref();
-        let held = held.and_then(|session| self.pool.held_by(session));
-        let sent = match held {
+        let sent = match self.pool.held_by(client) {
             Some(lease) => lease.connection.client.notify(method, params).await,
             // What a client can do changed, but the shared connection never said it could.
             None if method == "notifications/roots/list_changed" => return,
@@ -414,17 +412,22 @@ impl Upstream {
     }
 
     /// Has the server tell of changes of a resource, for one more client.
-    pub async fn subscribe(&self, uri: &str) -> Result<(), CallError> {
+    ///
+    /// The shared connection outlives all others, so it is subscribed in any case. The connection that
+    /// the client's own calls take is subscribed as well: over stdio it is another process.
+    pub async fn subscribe(&self, uri: &str, client: &OnBehalf) -> Result<(), CallError> {
         let shared = self.shared()?;
         let adding = self.subscriptions.add(uri, &shared, self.server.timeout);
-        match adding.await {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.failed(error, Some(&shared)).await),
+        if let Err(error) = adding.await {
+            return Err(self.failed(error, Some(&shared)).await);
         }
+        self.pool.subscribe(client, uri).await;
+        Ok(())
     }
 
     /// One client less wants to hear of the resource.
-    pub async fn unsubscribe(&self, uri: &str) -> Result<(), CallError> {
+    pub async fn unsubscribe(&self, uri: &str, client: &OnBehalf) -> Result<(), CallError> {
+        self.pool.unsubscribe(client, uri).await;
         let shared = self.connection.load_full();
         let timeout = self.server.timeout;
         let removing = self.subscriptions.remove(uri, shared.as_deref(), timeout);
@@ -513,39 +516,105 @@ impl Upstream {
         sent_by: Instant,
     ) -> Result<(Chosen, Slot<'_>), CallError> {
         let shared = self.shared()?;
-        // A modern server is told with each request whom it is for, and a client that can be asked
-        // nothing is like any other. Only the rest needs a connection of its own.
-        let chosen = if shared.client.era() == Era::Modern || !client.is_interactive() {
-            Chosen::Shared(shared)
-        } else if may_ask(method) {
-            Chosen::Leased(self.lease(client, began, sent_by).await?)
-        } else {
-            let held = client.session.as_deref();
-            let held = held.and_then(|session| self.pool.held_by(session));
-            held.map_or(Chosen::Shared(shared), Chosen::Leased)
+        let chosen = match shared.client.era() {
+            Era::Modern if client.session.is_some() => {
+                self.legacy_for(client, shared, method, began, sent_by)
+                    .await?
+            }
+            // A modern server is told with each request whom it is for.
+            Era::Modern => Chosen::Shared(shared),
+            // A client that can be asked nothing is like any other.
+            Era::Legacy if !client.is_interactive() => Chosen::Shared(shared),
+            Era::Legacy if may_ask(method) => {
+                let wanted = Wanted::by(client, None);
+                let leased = self.lease(wanted, began, sent_by).await?;
+                Chosen::Leased(leased.map_err(|failure| self.no_connection(&failure))?)
+            }
+            Era::Legacy => {
+                let held = self.pool.held_by(client);
+                held.map_or(Chosen::Shared(shared), Chosen::Leased)
+            }
         };
         let slot = self.slot(began, sent_by).await?;
         Ok((chosen, slot))
     }
 
-    async fn lease(
+    /// A legacy connection for a request of a legacy client, where the shared connection is a modern
+    /// one. A server that knows both eras asks and answers as it would without a proxy; for one
+    /// that does not, or cannot be connected to once more, the shared connection translates.
+    async fn legacy_for(
         &self,
         client: &OnBehalf,
+        shared: Arc<Connection>,
+        method: &str,
         began: Instant,
         sent_by: Instant,
-    ) -> Result<Lease, CallError> {
+    ) -> Result<Chosen, CallError> {
+        if shared.is_modern_only() {
+            return Ok(Chosen::Shared(shared));
+        }
+        if let Some(held) = self.pool.held_by(client) {
+            return Ok(Chosen::Leased(held));
+        }
+        // Over stdio a connection is a process: a client gets its own when it may be asked something.
+        let wanted = if may_ask(method) {
+            Wanted::by(client, Some(&shared))
+        } else if let Some(held) = self.pool.held_by_silent() {
+            return Ok(Chosen::Leased(held));
+        } else {
+            Wanted::by_silent(Some(&shared))
+        };
+        match self.lease(wanted, began, sent_by).await? {
+            Ok(lease) => Ok(Chosen::Leased(lease)),
+            Err(failure) => {
+                let (server, reason) = (self.name(), self.log.redacted(&chain(&failure)));
+                tracing::debug!(%server, reason, "a legacy client is served in the modern era");
+                Ok(Chosen::Shared(shared))
+            }
+        }
+    }
+
+    /// What the server says about itself to a legacy client, if it is another thing than what the
+    /// status has: it is spoken to in the modern era but knows the legacy one too.
+    pub async fn legacy_handshake(&self) -> Option<Arc<Handshake>> {
+        let shared = self.shared().ok()?;
+        if shared.client.era() == Era::Legacy || shared.is_modern_only() {
+            return None;
+        }
+        let lease = match self.pool.held_by_silent() {
+            Some(held) => held,
+            None => {
+                let began = Instant::now();
+                let wanted = Wanted::by_silent(Some(&shared));
+                let leasing = self.lease(wanted, began, began + self.server.timeout / 2);
+                leasing.await.ok()?.ok()?
+            }
+        };
+        Some(lease.connection.client.handshake())
+    }
+
+    /// A connection of the pool, or why there is none.
+    async fn lease(
+        &self,
+        wanted: Wanted<'_>,
+        began: Instant,
+        sent_by: Instant,
+    ) -> Result<Result<Lease, ConnectFailure>, CallError> {
         let _place = self.queue.enter().map_err(|full| CallError::Busy {
             server: self.name().clone(),
             running: full.running,
             waiting: full.waiting,
             retry_after: full.retry_after,
         })?;
-        let leasing = async { Some(self.pool.lease(client).await) };
-        let leased = self.before(sent_by, began, leasing).await?;
-        leased.map_err(|failure| CallError::NoConnection {
+        let leasing = async { Some(self.pool.lease(wanted).await) };
+        self.before(sent_by, began, leasing).await
+    }
+
+    fn no_connection(&self, failure: &ConnectFailure) -> CallError {
+        CallError::NoConnection {
             server: self.name().clone(),
-            reason: self.log.redacted(&chain(&failure)),
-        })
+            reason: self.log.redacted(&chain(failure)),
+        }
     }
 
     /// What a caller is told of a request that failed.

@@ -1,12 +1,16 @@
-//! Further connections to a legacy upstream, each for one client at a time.
+//! Further connections to an upstream, all of them legacy, beside the one that all clients share.
 //!
 //! A legacy server learns once, when it is greeted, what its client can be asked, and over stdio it
 //! does not say to which call a question belongs. So a client that can be asked anything gets a
 //! connection that was greeted with its own capabilities and that no other client uses meanwhile.
 //!
+//! Where the shared connection is modern, legacy clients without capabilities share one legacy
+//! connection of the pool: a server that speaks both eras then answers each client in its own.
+//!
 //! A call that waits for its client's answer may do so for minutes. Where all connections are held
 //! by such calls, the one that has waited longest is ended for the client that needs a connection.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -19,7 +23,9 @@ use tokio_util::sync::CancellationToken;
 use crate::client::{ClientLine, OnBehalf};
 use crate::connect::Connector;
 use crate::connection::Connection;
-use crate::failure::ConnectFailure;
+use crate::failure::{ConnectFailure, Loss};
+use crate::health::{Finding, Times};
+use crate::subscriptions;
 use crate::switchboard::{ServerContext, Switchboard};
 
 /// How many clients can have a connection to themselves. Beyond that, one that is idle is given up
@@ -29,6 +35,13 @@ const MOST_PLACES: usize = 8;
 /// A connection that was idle for this long is closed.
 const IDLE: Duration = Duration::from_mins(10);
 
+/// How long a server that speaks the modern era may take to answer `initialize`. One that does not
+/// know it may leave it unanswered, and its clients wait meanwhile.
+const LEGACY_GREETING: Duration = Duration::from_secs(20);
+
+/// How long a server may take to note the subscriptions of a new connection.
+const SUBSCRIBING: Duration = Duration::from_secs(10);
+
 #[derive(Debug)]
 pub(crate) struct Pool {
     connector: Connector,
@@ -36,15 +49,38 @@ pub(crate) struct Pool {
     places: Mutex<Vec<Arc<Place>>>,
     /// A place has become free, or a call waits for its client.
     freed: Notify,
+    /// By client, the resources that it subscribed to, and how often. A new connection is told, so
+    /// that a server reports what happens on the connection that the client's calls take.
+    subscribed: Mutex<HashMap<Owner, BTreeMap<String, usize>>>,
 }
 
 /// For whom a connection was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Holder {
-    /// A legacy client keeps its connection from call to call. Modern clients cannot be told
-    /// apart, so each of their calls has one to itself.
-    session: Option<String>,
+    owner: Owner,
     capabilities: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Owner {
+    /// A legacy client keeps its connection from call to call.
+    Session(String),
+    /// Modern clients cannot be told apart, so each of their calls has a connection to itself.
+    Call,
+    /// All legacy clients that can be asked nothing.
+    Silent,
+}
+
+/// A connection as it is wanted.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted<'a> {
+    holder: Holder,
+    /// What the server is told that its client can be asked.
+    capabilities: Option<&'a RawValue>,
+    session_line: Option<Arc<dyn ClientLine>>,
+    /// The connection that all clients share, where it is a modern one: whether the server knows
+    /// the legacy era as well has to be found out.
+    modern: Option<&'a Connection>,
 }
 
 #[derive(Debug)]
@@ -88,20 +124,20 @@ impl Pool {
             context,
             places: Mutex::default(),
             freed: Notify::new(),
+            subscribed: Mutex::default(),
         })
     }
 
-    /// A connection for a call of this client. Waits while all are in use.
+    /// A connection for a call. Waits while all are in use.
     pub(crate) async fn lease(
         self: &Arc<Self>,
-        client: &OnBehalf,
+        wanted: Wanted<'_>,
     ) -> Result<Lease, ConnectFailure> {
-        let holder = Holder::of(client);
         let claim = loop {
             let mut freed = std::pin::pin!(self.freed.notified());
             // Registered before the look, so that nothing is missed in between.
             freed.as_mut().enable();
-            if let Some(place) = self.claim(&holder) {
+            if let Some(place) = self.claim(&wanted.holder) {
                 break self.claimed(place);
             }
             match self.end_of_patience() {
@@ -109,18 +145,31 @@ impl Pool {
                 None => freed.await,
             }
         };
-        let connection = self.connection_of(&claim.place, client).await?;
+        let connection = self.connection_of(&claim.place, wanted).await?;
         Ok(Lease { connection, claim })
     }
 
-    /// The connection that a session has, if it has one.
-    pub(crate) fn held_by(self: &Arc<Self>, session: &str) -> Option<Lease> {
+    /// The connection that a client has, if it has one.
+    pub(crate) fn held_by(self: &Arc<Self>, client: &OnBehalf) -> Option<Lease> {
+        match Owner::of(client) {
+            Owner::Call => None,
+            owner => self.held(&owner),
+        }
+    }
+
+    /// The connection of the legacy clients that can be asked nothing, if there is one.
+    pub(crate) fn held_by_silent(self: &Arc<Self>) -> Option<Lease> {
+        self.held(&Owner::Silent)
+    }
+
+    fn held(self: &Arc<Self>, owner: &Owner) -> Option<Lease> {
         let places = self.places();
-        let place = places
-            .iter()
-            .find(|place| place.holder.session.as_deref() == Some(session))?;
+        let place = places.iter().find(|place| place.holder.owner == *owner)?;
         // One that is just being made is not there yet.
         let connection = Arc::clone(place.connection.try_lock().ok()?.as_ref()?);
+        if connection.client.is_closed() {
+            return None;
+        }
         place.usage().begin();
         let claim = self.claimed(Arc::clone(place));
         Some(Lease { connection, claim })
@@ -128,8 +177,59 @@ impl Pool {
 
     /// The session is over, and its connection with it.
     pub(crate) fn release(&self, session: &str) {
-        let is_of_session = |place: &Arc<Place>| place.holder.session.as_deref() == Some(session);
-        self.remove(is_of_session);
+        let owner = Owner::Session(session.to_owned());
+        self.subscribed().remove(&owner);
+        self.remove(|place| place.holder.owner == owner);
+    }
+
+    /// Notes that a client wants to hear of a resource, and tells the server on the connection that
+    /// the client has, if it has one.
+    pub(crate) async fn subscribe(self: &Arc<Self>, client: &OnBehalf, uri: &str) {
+        let owner = Owner::of(client);
+        if owner == Owner::Call {
+            return;
+        }
+        let count = {
+            let mut subscribed = self.subscribed();
+            let count = subscribed.entry(owner).or_default();
+            let count = count.entry(uri.to_owned()).or_default();
+            *count += 1;
+            *count
+        };
+        if count == 1
+            && let Some(lease) = self.held_by(client)
+        {
+            tell(&lease.connection, "resources/subscribe", uri).await;
+        }
+    }
+
+    /// Undoes [`Pool::subscribe`].
+    pub(crate) async fn unsubscribe(self: &Arc<Self>, client: &OnBehalf, uri: &str) {
+        let owner = Owner::of(client);
+        let was_last = {
+            let mut subscribed = self.subscribed();
+            let Some(uris) = subscribed.get_mut(&owner) else {
+                return;
+            };
+            let Some(count) = uris.get_mut(uri) else {
+                return;
+            };
+            *count -= 1;
+            let was_last = *count == 0;
+            if was_last {
+                uris.remove(uri);
+            }
+            was_last
+        };
+        if was_last && let Some(lease) = self.held_by(client) {
+            tell(&lease.connection, "resources/unsubscribe", uri).await;
+        }
+    }
+
+    fn subscribed(&self) -> MutexGuard<'_, HashMap<Owner, BTreeMap<String, usize>>> {
+        self.subscribed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes everything, in the background.
@@ -164,7 +264,7 @@ impl Pool {
     fn claim(self: &Arc<Self>, holder: &Holder) -> Option<Arc<Place>> {
         let mut places = self.places();
         let own = places.iter().find(|place| {
-            let free = holder.session.is_some() || place.usage().calls == 0;
+            let free = holder.owner != Owner::Call || place.usage().calls == 0;
             place.holder == *holder && free
         });
         if let Some(own) = own {
@@ -214,7 +314,7 @@ impl Pool {
     async fn connection_of(
         &self,
         place: &Place,
-        client: &OnBehalf,
+        wanted: Wanted<'_>,
     ) -> Result<Arc<Connection>, ConnectFailure> {
         let mut slot = tokio::select! {
             () = place.gone.cancelled() => return Err(ConnectFailure::GivenUp),
@@ -228,27 +328,71 @@ impl Pool {
         if let Some(gone) = slot.take() {
             gone.end(&self.connector.endings);
         }
-        let connecting = self.connect(&client.capabilities, client.session_line.clone());
+        // Another call may have found it out while this one waited.
+        if wanted.modern.is_some_and(Connection::is_modern_only) {
+            return Err(ConnectFailure::ModernOnly);
+        }
+        // Connecting is rare, and its state must not be part of every call's.
+        let connecting = self.connect(&wanted).boxed();
         let connection = tokio::select! {
             () = place.gone.cancelled() => return Err(ConnectFailure::GivenUp),
             connection = connecting => Arc::new(connection?),
         };
+        tokio::spawn(end_when_dead(
+            Arc::clone(&connection),
+            Times::from(&self.connector.limits),
+        ));
         *slot = Some(Arc::clone(&connection));
+        self.renew_subscriptions(&wanted.holder.owner, &connection)
+            .await;
         Ok(connection)
     }
 
-    async fn connect(
-        &self,
-        capabilities: &RawValue,
-        session_line: Option<Arc<dyn ClientLine>>,
-    ) -> Result<Connection, ConnectFailure> {
-        let switchboard = Switchboard::private(self.context.clone());
-        switchboard.set_session_line(session_line);
-        // Connecting is rare, and its state must not be part of every call's.
-        let connecting = self.connector.connect_for(capabilities, &switchboard);
-        let connected = connecting.boxed().await?;
-        tracing::debug!(server = %self.context.server, "connected once more, for one client");
+    async fn connect(&self, wanted: &Wanted<'_>) -> Result<Connection, ConnectFailure> {
+        let context = self.context.clone();
+        let switchboard = match wanted.holder.owner {
+            Owner::Silent => Switchboard::among_silent(context),
+            Owner::Session(_) | Owner::Call => Switchboard::private(context),
+        };
+        switchboard.set_session_line(wanted.session_line.clone());
+        let connecting = self
+            .connector
+            .connect_for(wanted.capabilities, &switchboard);
+        let connected = match wanted.modern {
+            None => connecting.await?,
+            Some(modern) => {
+                let patience = LEGACY_GREETING.min(self.connector.server.timeout / 4);
+                let connected = tokio::time::timeout(patience, connecting).await;
+                let connected =
+                    connected.unwrap_or(Err(ConnectFailure::HandshakeTimeout(patience)));
+                connected.inspect_err(|failure| {
+                    if failure.may_be_due_to_the_era()
+                        || matches!(failure, ConnectFailure::HandshakeTimeout(_))
+                    {
+                        let server = &self.context.server;
+                        tracing::info!(%server, "the server does not know the legacy era");
+                        modern.note_modern_only();
+                    }
+                })?
+            }
+        };
+        tracing::debug!(server = %self.context.server, "connected once more, for legacy clients");
         Ok(Connection::new(connected, switchboard))
+    }
+
+    /// Tells a new connection what its client subscribed to before.
+    async fn renew_subscriptions(&self, owner: &Owner, connection: &Connection) {
+        let uris: Vec<String> = match self.subscribed().get(owner) {
+            Some(uris) => uris.keys().cloned().collect(),
+            None => return,
+        };
+        let telling = async {
+            for uri in &uris {
+                tell(connection, "resources/subscribe", uri).await;
+            }
+        };
+        // The calls of the client wait for this, so all of them together have as long as one.
+        let _ = tokio::time::timeout(SUBSCRIBING, telling).await;
     }
 
     fn remove(&self, which: impl Fn(&Arc<Place>) -> bool) {
@@ -275,6 +419,36 @@ impl Pool {
     }
 }
 
+/// Tells a server of a subscription. The shared connection has it as well, so a refusal here is no
+/// failure of the request.
+async fn tell(connection: &Connection, method: &str, uri: &str) {
+    if let Err(error) = subscriptions::tell(connection, method, uri, SUBSCRIBING).await {
+        tracing::debug!(
+            method,
+            uri,
+            ?error,
+            "a subscription is on the shared connection only"
+        );
+    }
+}
+
+/// Gives a connection up whose server is as good as gone, so that the next call gets a new one.
+async fn end_when_dead(connection: Arc<Connection>, times: Times) {
+    let dead = async {
+        loop {
+            let examined = connection.health.examined(&connection.client, times);
+            if let Finding::Lost(dead) = examined.await {
+                return dead;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = connection.lost() => {}
+        dead = dead => drop(connection.give_up(Loss::Dead(dead))),
+    }
+}
+
 async fn give_up_when_idle(pool: Weak<Pool>, place: Weak<Place>) {
     loop {
         tokio::time::sleep(IDLE).await;
@@ -289,13 +463,45 @@ async fn give_up_when_idle(pool: Weak<Pool>, place: Weak<Place>) {
     }
 }
 
-// === impl Holder, Place, Usage ===
+// === impl Owner, Wanted, Place, Usage ===
 
-impl Holder {
+impl Owner {
     fn of(client: &OnBehalf) -> Self {
+        match &client.session {
+            None => Self::Call,
+            Some(session) if client.is_interactive() => Self::Session(session.clone()),
+            Some(_) => Self::Silent,
+        }
+    }
+}
+
+impl<'a> Wanted<'a> {
+    /// A connection for the calls of this client.
+    pub(crate) fn by(client: &'a OnBehalf, modern: Option<&'a Connection>) -> Self {
+        match Owner::of(client) {
+            Owner::Silent => Self::by_silent(modern),
+            owner => Self {
+                holder: Holder {
+                    owner,
+                    capabilities: client.capabilities.get().to_owned(),
+                },
+                capabilities: Some(&client.capabilities),
+                session_line: client.session_line.clone(),
+                modern,
+            },
+        }
+    }
+
+    /// The connection that legacy clients share which can be asked nothing.
+    pub(crate) fn by_silent(modern: Option<&'a Connection>) -> Self {
         Self {
-            session: client.session.clone(),
-            capabilities: client.capabilities.get().to_owned(),
+            holder: Holder {
+                owner: Owner::Silent,
+                capabilities: String::new(),
+            },
+            capabilities: None,
+            session_line: None,
+            modern,
         }
     }
 }

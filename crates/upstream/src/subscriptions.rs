@@ -72,7 +72,7 @@ impl Subscriptions {
     }
 }
 
-async fn tell(
+pub(crate) async fn tell(
     connection: &Connection,
     method: &str,
     uri: &str,

@@ -31,6 +31,8 @@ pub(crate) struct Switchboard {
     context: ServerContext,
     /// Whether only one client uses the connection at a time.
     private: bool,
+    /// Whether it is the one connection whose subscriptions and log level the actor keeps.
+    main: bool,
     calls: Mutex<Calls>,
 }
 
@@ -77,18 +79,24 @@ impl ServerContext {
 impl Switchboard {
     /// For the connection that all clients share.
     pub(crate) fn shared(context: ServerContext) -> Arc<Self> {
-        Self::new(context, false)
+        Self::new(context, false, true)
+    }
+
+    /// For a connection that legacy clients share which can be asked nothing.
+    pub(crate) fn among_silent(context: ServerContext) -> Arc<Self> {
+        Self::new(context, false, false)
     }
 
     /// For a connection that one client has to itself.
     pub(crate) fn private(context: ServerContext) -> Arc<Self> {
-        Self::new(context, true)
+        Self::new(context, true, false)
     }
 
-    fn new(context: ServerContext, private: bool) -> Arc<Self> {
+    fn new(context: ServerContext, private: bool, main: bool) -> Arc<Self> {
         Arc::new(Self {
             context,
             private,
+            main,
             calls: Mutex::default(),
         })
     }
@@ -146,6 +154,16 @@ impl Switchboard {
         }
     }
 
+    /// Tells of a changed list or resource. On a connection of one session it is that session that
+    /// subscribed; others hear of it on theirs.
+    fn announce(&self, notification: &Notification) {
+        let line = self.calls().session_line.clone();
+        match line {
+            Some(line) => line.tell(notification),
+            None => self.context.announce(notification),
+        }
+    }
+
     /// The recipients of something that no list or resource is about.
     fn tell(&self, notification: &Notification, origin: Origin) {
         if let Some(call) = self.call_of(origin) {
@@ -190,7 +208,7 @@ impl Events for Switchboard {
                 if self.private => {}
             "notifications/prompts/list_changed"
             | "notifications/resources/list_changed"
-            | "notifications/resources/updated" => self.context.announce(&notification),
+            | "notifications/resources/updated" => self.announce(&notification),
             // Progress of a call that has ended.
             "notifications/progress" => {}
             _ => self.tell(&notification, origin),
@@ -217,7 +235,7 @@ impl Events for Switchboard {
     }
 
     fn session_replaced(&self, _: &Arc<Handshake>) {
-        if !self.private {
+        if self.main {
             self.context.renewed.notify_one();
         }
     }

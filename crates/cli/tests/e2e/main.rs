@@ -12,6 +12,8 @@ mod audit_reports;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod both_eras;
+#[cfg(test)]
 mod canary;
 #[cfg(test)]
 mod canary_shapes;

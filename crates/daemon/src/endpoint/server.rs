@@ -105,7 +105,8 @@ impl ServerEndpoint {
         let Resource { uri } = parse(&request.method, request.params.as_deref())?;
         if !self.clients.is_subscribed(&context.connection, &uri) {
             let upstream = self.upstream().await?;
-            upstream.subscribe(&uri).await.map_err(to_error)?;
+            let client = self.clients.on_behalf(context);
+            upstream.subscribe(&uri, &client).await.map_err(to_error)?;
             self.clients
                 .subscribe(&context.connection, &uri, &self.server);
         }
@@ -120,7 +121,11 @@ impl ServerEndpoint {
             .is_some()
         {
             let upstream = self.upstream().await?;
-            upstream.unsubscribe(&uri).await.map_err(to_error)?;
+            let client = self.clients.on_behalf(context);
+            upstream
+                .unsubscribe(&uri, &client)
+                .await
+                .map_err(to_error)?;
         }
         Ok(empty_object())
     }
@@ -135,13 +140,19 @@ impl ServerEndpoint {
 }
 
 impl Service for ServerEndpoint {
-    async fn initialize(&self, _: &Connection) -> Result<InitializeResult, ErrorObject> {
+    async fn initialize(&self, client: &Connection) -> Result<InitializeResult, ErrorObject> {
         let upstream = until_interrupted(&self.engine, self.upstream()).await?;
+        let legacy = if client.protocol.is_modern() {
+            None
+        } else {
+            let handshake = async { Ok(upstream.legacy_handshake().await) };
+            until_interrupted(&self.engine, handshake).await?
+        };
         let status = upstream.status();
         let Some(identity) = &status.server else {
             return Err(unavailable(&upstream));
         };
-        let handshake = &identity.handshake;
+        let handshake = legacy.as_ref().unwrap_or(&identity.handshake);
         Ok(InitializeResult {
             capabilities: handshake.capabilities.clone(),
             server_info: match server_info(&handshake.result) {
@@ -188,9 +199,10 @@ pub(super) fn let_go(upstream: Arc<Upstream>, connection: &Connection, uris: Vec
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;
     };
+    let client = Clients::of_connection(connection);
     runtime.spawn(async move {
         for uri in uris {
-            if let Err(error) = upstream.unsubscribe(&uri).await {
+            if let Err(error) = upstream.unsubscribe(&uri, &client).await {
                 tracing::debug!(%error, uri, "a subscription could not be taken back");
             }
         }

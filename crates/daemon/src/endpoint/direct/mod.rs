@@ -268,7 +268,8 @@ impl DirectEndpoint {
         }
         let owner = self.owner_of_resource(&uri, context).await;
         let owner = connected(owner.ok_or_else(|| no_such_resource(&uri))?).await?;
-        owner.subscribe(&uri).await.map_err(to_error)?;
+        let client = self.clients.on_behalf(context);
+        owner.subscribe(&uri, &client).await.map_err(to_error)?;
         self.clients
             .subscribe(&context.connection, &uri, owner.name());
         Ok(empty_object())
@@ -278,7 +279,8 @@ impl DirectEndpoint {
         let Resource { uri } = parse(&request.method, request.params.as_deref())?;
         let owner = self.clients.unsubscribe(&context.connection, &uri);
         if let Some(owner) = owner.and_then(|owner| self.engine.fleet().get(&owner)) {
-            owner.unsubscribe(&uri).await.map_err(to_error)?;
+            let client = self.clients.on_behalf(context);
+            owner.unsubscribe(&uri, &client).await.map_err(to_error)?;
         }
         Ok(empty_object())
     }
