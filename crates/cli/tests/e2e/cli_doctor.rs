@@ -248,12 +248,32 @@ async fn clients_that_are_broken_or_lead_elsewhere_are_seen() {
         [
             "CLIENT_CHANGES_UNASKED",
             "CLIENT_COMMAND_GONE",
-            "CLIENT_FILE_BROKEN"
+            "CLIENT_FILE_BROKEN",
+            "DAEMON_MISSING"
         ]
     );
     let address = ["doctor", "--listen", "127.0.0.1:1", "-o", "json"];
     let report = home.cli(address).await.json();
     assert!(report.to_string().contains("CLIENT_ADDRESS"), "{report}");
+}
+
+/// After a reboot, say: the client's entry leads to nobody.
+#[tokio::test]
+async fn a_client_without_its_daemon_is_seen() {
+    let daemon = TestDaemon::start(home(), json!({})).await;
+    set_mode(&daemon.home.config_file(), 0o600);
+    let connect = ["connect", "claude-code", "--yes"];
+    daemon.home.cli(connect).await.succeeded();
+    assert_eq!(codes(&daemon.home).await, [""; 0]);
+    let (home, _) = daemon.stop().await;
+    let found = problems(&home, &[], &[]).await;
+    let problem = named(&found, "DAEMON_MISSING");
+    assert!(problem.cause.contains("claude-code"), "{problem:?}");
+    assert_eq!(problem.fix, "mcpproxy serve");
+    // A client that starts its own program needs no daemon.
+    let connect = ["connect", "claude-code", "--stdio", "--yes"];
+    home.cli(connect).await.succeeded();
+    assert_eq!(codes(&home).await, [""; 0]);
 }
 
 #[tokio::test]

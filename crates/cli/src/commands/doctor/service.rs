@@ -40,17 +40,32 @@ pub(super) async fn check(settings: &Settings, config: &Config, report: &mut Rep
         return Service::Absent;
     };
     check_socket(&socket, report);
-    // A daemon that hangs is deaf to anything gentler, and loses nothing that is recorded.
-    let restart = match stream.peer_cred().ok().and_then(|peer| peer.pid()) {
-        Some(pid) => format!("kill -9 {pid}; mcpproxy serve"),
-        None => "mcpproxy serve".to_owned(),
-    };
-    match check_running(settings, &restart, report).await {
+    let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    match check_running(settings, pid, report).await {
         Some(listen) => Service::Answers {
             listen: listen.parse().ok(),
-            restart,
+            restart: restart(pid),
         },
         None => Service::Silent,
+    }
+}
+
+/// The command that replaces a daemon that answers: it may finish its calls.
+fn restart(pid: Option<i32>) -> String {
+    match pid {
+        Some(pid) => {
+            format!("kill {pid}; while kill -0 {pid} 2>/dev/null; do sleep 1; done; mcpproxy serve")
+        }
+        None => "mcpproxy serve".to_owned(),
+    }
+}
+
+/// The command that replaces a daemon that hangs. It is deaf to anything gentler, and loses nothing
+/// that is recorded.
+fn replace(pid: Option<i32>) -> String {
+    match pid {
+        Some(pid) => format!("kill -9 {pid}; mcpproxy serve"),
+        None => "mcpproxy serve".to_owned(),
     }
 }
 
@@ -78,7 +93,11 @@ fn check_socket(socket: &Path, report: &mut Report) {
 }
 
 /// A daemon that runs has to answer on both of its endpoints. Says where it listens, if it answers.
-async fn check_running(settings: &Settings, restart: &str, report: &mut Report) -> Option<String> {
+async fn check_running(
+    settings: &Settings,
+    pid: Option<i32>,
+    report: &mut Report,
+) -> Option<String> {
     let status = async {
         let api = Api::daemon(settings).await?;
         parse(&api.get("/status").await?)
@@ -90,7 +109,8 @@ async fn check_running(settings: &Settings, restart: &str, report: &mut Report) 
     let status = match status {
         Ok(status) => status,
         Err(cause) => {
-            report.problem(Area::Port, Code::DaemonUnresponsive, None, cause, restart);
+            let fix = replace(pid);
+            report.problem(Area::Port, Code::DaemonUnresponsive, None, cause, fix);
             return None;
         }
     };
