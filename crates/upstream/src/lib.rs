@@ -14,6 +14,7 @@ mod failure;
 mod fleet;
 mod handle;
 mod health;
+mod last_words;
 mod listing;
 mod params;
 mod pool;
