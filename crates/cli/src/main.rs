@@ -12,6 +12,7 @@ mod printer;
 #[cfg(test)]
 mod reference;
 mod settings;
+mod shell;
 mod time;
 mod yaml;
 

@@ -10,12 +10,15 @@ use serde_json::{Map, Value, json};
 
 use crate::api::{Api, Needs};
 use crate::args::{CallArgs, CallCommand};
-use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Format, Printer};
+use crate::{escape, shell};
 
 /// How a call of a tool that nobody has is answered.
 const FOR_AGENTS: &str = " Find tools with retrieve_tools.";
+
+/// Bytes of an option's value that are repeated in a command to copy.
+const MOST_REPEATED: usize = 500;
 
 #[derive(Deserialize)]
 struct CallData {
@@ -40,6 +43,7 @@ pub(crate) async fn run(command: CallCommand, settings: &Settings, printer: &Pri
         CallCommand::Destructive(args) => (ToolVariant::Destructive, args),
     };
     let body = json!({"tool_variant": variant, "arguments": arguments(variant, &args)?});
+    let again = again(&args, settings);
     let tool = args.tool.or(args.tool_name).unwrap_or_default();
     let server = tool
         .split_once(':')
@@ -47,18 +51,55 @@ pub(crate) async fn run(command: CallCommand, settings: &Settings, printer: &Pri
     let api = Api::reach(settings, Needs::Server(server)).await?;
     let answer = api.post("/tools/call", &body).await;
     api.close().await;
-    let answer = answer.map_err(|failure| for_people(failure, &tool))?;
+    let answer = answer.map_err(|failure| for_people(failure, &again))?;
     let data: CallData =
         serde_json::from_str(answer.get()).map_err(|error| not_understood(&error))?;
     print(&data.result, printer)
 }
 
+/// The parts of this command line, to be run again on another lane.
+struct Again {
+    program: String,
+    arguments: String,
+}
+
+fn again(args: &CallArgs, settings: &Settings) -> Again {
+    let tool = args.tool.as_deref().or(args.tool_name.as_deref());
+    let mut arguments = shell::word(tool.unwrap_or_default());
+    let options = [
+        ("--args", args.args.as_deref()),
+        ("--reason", args.reason.as_deref()),
+        (
+            "--sensitivity",
+            args.sensitivity.map(DataSensitivity::as_str),
+        ),
+    ];
+    for (name, value) in options {
+        let value = value.map(shell::word);
+        if let Some(value) = value {
+            let value = if value.len() <= MOST_REPEATED {
+                &value
+            } else {
+                "…"
+            };
+            arguments.push_str(&format!(" {name} {value}"));
+        }
+    }
+    Again {
+        program: shell::program(settings),
+        arguments,
+    }
+}
+
 /// The engine speaks to agents, of tools and members; a person has commands and options.
-fn for_people(mut failure: Failure, tool: &str) -> Failure {
+fn for_people(mut failure: Failure, again: &Again) -> Failure {
     let variant = failure.what.rsplit_once("use ").map(|(_, name)| name);
     if let Some(variant) = variant.and_then(ToolVariant::from_name) {
-        let command = format!("mcpproxy call tool-{}", variant.operation_type());
-        return failure.advice(format!("if that is meant, run `{command} {tool}`"));
+        let Again { program, arguments } = again;
+        let operation = variant.operation_type();
+        return failure.advice(format!(
+            "if that is meant, run `{program} call tool-{operation} {arguments}`"
+        ));
     }
     if failure.what.ends_with(FOR_AGENTS) {
         failure.what = failure.what.replace(FOR_AGENTS, "");

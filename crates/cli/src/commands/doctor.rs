@@ -27,7 +27,7 @@ pub(crate) async fn run(args: DoctorArgs, settings: &Settings, printer: &Printer
     if let Some(DoctorCommand::Permissions) = args.command {
         return permissions::run(printer);
     }
-    let mut report = Report::default();
+    let mut report = Report::new(settings);
     let valid_config = files::check_config(settings, &mut report);
     let mut config = valid_config.clone().unwrap_or_default();
     let data_dir = settings.data_dir(&config);
@@ -71,7 +71,7 @@ async fn check_inside(
     report: &mut Report,
 ) -> Option<Timestamp> {
     let (reached, restart) = match service {
-        Service::Answers { restart, .. } => (Api::daemon(settings).await, restart.as_str()),
+        Service::Answers { restart, .. } => (Api::daemon(settings).await, restart.clone()),
         Service::Absent | Service::Silent => {
             let config = valid_config?;
             let data_dir = settings.data_dir(config);
@@ -88,13 +88,13 @@ async fn check_inside(
                 return None;
             }
             let needs = if servers { Needs::Visit } else { Needs::Log };
-            (Api::reach(settings, needs).await, "mcpproxy serve")
+            (Api::reach(settings, needs).await, report.command("serve"))
         }
     };
     match reached {
         Ok(api) => {
-            let newest = store::check(&api, restart, report).await;
-            servers::check(&api, valid_config, restart, report).await;
+            let newest = store::check(&api, &restart, report).await;
+            servers::check(&api, valid_config, &restart, report).await;
             if let Some(config) = valid_config {
                 tools::check(&api, config.intent_declaration.unannotated, report).await;
             }

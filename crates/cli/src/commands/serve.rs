@@ -66,7 +66,7 @@ fn write_first_config(settings: &Settings) -> Result<(), Failure> {
             "the first config file cannot be written",
             error,
         )
-        .advice("name another place with --config")
+        .advice("name other places with --config and --data-dir")
     };
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let name: ServerName = DEMO_NAME

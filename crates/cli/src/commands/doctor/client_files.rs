@@ -49,13 +49,8 @@ pub(super) fn check(
     if !need_daemon.is_empty() && matches!(service, Service::Absent) {
         let clients = need_daemon.join(", ");
         let cause = format!("no daemon is running, and {clients} cannot do without");
-        report.problem(
-            Area::Client,
-            Code::DaemonMissing,
-            None,
-            cause,
-            "mcpproxy serve",
-        );
+        let fix = report.command("serve");
+        report.problem(Area::Client, Code::DaemonMissing, None, cause, fix);
     }
     Ok(())
 }
@@ -70,10 +65,10 @@ fn check_connected(
     let name = Some(client.as_str());
     if found.changes_silently() {
         let cause = "it runs tools that change or delete without asking".to_owned();
-        let fix = format!("mcpproxy connect {client} --approve read");
+        let fix = report.command(&format!("connect {client} --approve read"));
         report.problem(Area::Client, Code::ClientChangesUnasked, name, cause, fix);
     }
-    match transport.and_then(|transport| wrong_endpoint(client, transport, config)) {
+    match transport.and_then(|transport| wrong_endpoint(client, transport, config, report)) {
         Some((code, cause, fix)) => report.problem(Area::Client, code, name, cause, fix),
         None if found.changes_silently() => {}
         None => report.fine(Area::Client, name, "uses mcpproxy"),
@@ -93,6 +88,7 @@ fn wrong_endpoint(
     client: Client,
     transport: &Transport,
     config: &Config,
+    report: &Report,
 ) -> Option<(Code, String, String)> {
     match transport {
         Transport::Http { url, .. } => {
@@ -103,11 +99,8 @@ fn wrong_endpoint(
                     "its address is {url}, and mcpproxy listens on {}",
                     config.listen
                 );
-                (
-                    Code::ClientAddress,
-                    cause,
-                    format!("mcpproxy connect {client}"),
-                )
+                let fix = report.command(&format!("connect {client}"));
+                (Code::ClientAddress, cause, fix)
             })
         }
         Transport::Stdio { command, .. } => {
@@ -115,11 +108,8 @@ fn wrong_endpoint(
                 && !std::path::Path::new(command.written()).exists();
             missing.then(|| {
                 let cause = format!("the program {command} is gone");
-                (
-                    Code::ClientCommandGone,
-                    cause,
-                    format!("mcpproxy connect {client} --stdio"),
-                )
+                let fix = report.command(&format!("connect {client} --stdio"));
+                (Code::ClientCommandGone, cause, fix)
             })
         }
     }

@@ -34,7 +34,7 @@ pub(super) async fn check(api: &Api, config: Option<&Config>, restart: &str, rep
     let Some(config) = config else {
         for state in states {
             let name = state["name"].as_str().unwrap_or_default();
-            check_server(name, None, Some(state), report);
+            check_server(name, None, Some(state), api, report);
         }
         return;
     };
@@ -44,7 +44,7 @@ pub(super) async fn check(api: &Api, config: Option<&Config>, restart: &str, rep
     for server in &config.mcp_servers {
         let name = server.name.as_str();
         let state = states.iter().copied().find(|state| state["name"] == name);
-        check_server(name, Some(server), state, report);
+        check_server(name, Some(server), state, api, report);
     }
 }
 
@@ -52,6 +52,7 @@ fn check_server(
     name: &str,
     server: Option<&ServerConfig>,
     state: Option<&Value>,
+    api: &Api,
     report: &mut Report,
 ) {
     let word = |member: &str| {
@@ -67,12 +68,17 @@ fn check_server(
         let tools = state.and_then(|state| usize::try_from(state["tools"].as_u64()?).ok());
         let tools = count(tools.unwrap_or_default(), "tool");
         report.fine(Area::Server, Some(name), format!("answers, {tools}"));
-    } else if let Some((code, cause, fix)) = server.and_then(obvious) {
+    } else if let Some((code, cause, fix)) = server.and_then(|server| obvious(server, report)) {
         report.problem(Area::Server, code, Some(name), cause, fix);
     } else {
         let cause = [word("state"), word("last_error"), word("advice")];
         let cause: Vec<String> = cause.into_iter().filter(|part| !part.is_empty()).collect();
-        let fix = format!("mcpproxy upstream restart {name}");
+        let fix = match server.map(|server| &server.transport) {
+            _ if api.is_daemon() => report.command(&format!("upstream restart {name}")),
+            // Without a daemon nothing runs that could be started again: look at the reason.
+            Some(Transport::Http { .. }) => edit_config(report),
+            _ => report.command(&format!("upstream logs {name}")),
+        };
         report.problem(
             Area::Server,
             Code::ServerFailed,
@@ -84,11 +90,14 @@ fn check_server(
 }
 
 /// What can be seen without asking the server.
-fn obvious(server: &ServerConfig) -> Option<(Code, String, String)> {
+fn obvious(server: &ServerConfig, report: &Report) -> Option<(Code, String, String)> {
     let environment = |name: &str| std::env::var(name).ok();
     if let Err(error) = server.resolve(&environment) {
-        let fix = "${EDITOR:-vi} \"$(mcpproxy config path)\"".to_owned();
-        return Some((Code::ServerVariableMissing, error.to_string(), fix));
+        return Some((
+            Code::ServerVariableMissing,
+            error.to_string(),
+            edit_config(report),
+        ));
     }
     let Transport::Stdio { command, .. } = &server.transport else {
         return None;
@@ -98,8 +107,12 @@ fn obvious(server: &ServerConfig) -> Option<(Code, String, String)> {
         return None;
     }
     let cause = format!("`{command}` is not a program that can be run");
-    let fix = format!("mcpproxy upstream disable {}", server.name);
+    let fix = report.command(&format!("upstream disable {}", server.name));
     Some((Code::ServerCommandMissing, cause, fix))
+}
+
+fn edit_config(report: &Report) -> String {
+    format!("${{EDITOR:-vi}} \"$({})\"", report.command("config path"))
 }
 
 fn is_runnable(command: &str) -> bool {
