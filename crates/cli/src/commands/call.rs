@@ -184,14 +184,47 @@ fn readable(result: &ToolResult) -> String {
     if let (true, Some(structured)) = (result.content.is_empty(), &result.structured_content) {
         return escape::lines(&format!("{structured:#}\n"));
     }
-    let blocks =
-        result.content.iter().map(
-            |block| match (block["type"].as_str(), block["text"].as_str()) {
-                (Some("text"), Some(text)) => format!("{}\n", escape::lines(text)),
-                (kind, _) => format!("[{}]\n", escape::line(kind.unwrap_or("unknown content"))),
-            },
-        );
-    blocks.collect()
+    result.content.iter().map(readable_block).collect()
+}
+
+/// Text as it is; of anything else, what it is, where it is and how large it is.
+fn readable_block(block: &Value) -> String {
+    let word = |value: &Value, member: &str| value[member].as_str().map(str::to_owned);
+    let kind = block["type"].as_str().unwrap_or("unknown content");
+    if let ("text", Some(text)) = (kind, block["text"].as_str()) {
+        return format!("{}\n", escape::lines(text));
+    }
+    // An embedded resource keeps its members one level deeper.
+    let inner = match kind {
+        "resource" => &block["resource"],
+        _ => block,
+    };
+    let size = inner["size"].as_u64().or_else(|| {
+        let data = inner["data"].as_str().or(inner["blob"].as_str())?;
+        Some(decoded_length(data))
+    });
+    let about = [
+        word(inner, "uri"),
+        word(inner, "title").or_else(|| word(inner, "name")),
+        word(inner, "mimeType"),
+        size.map(|size| format!("{size} bytes")),
+    ];
+    let about: Vec<String> = about.into_iter().flatten().collect();
+    let head = match about.as_slice() {
+        [] => kind.to_owned(),
+        about => format!("{kind}: {}", about.join(", ")),
+    };
+    let text = inner["text"].as_str().map(escape::lines);
+    let text = text.map(|text| format!("{text}\n")).unwrap_or_default();
+    format!("[{}]\n{text}", escape::line(&head))
+}
+
+/// How many bytes there are in so much base64.
+fn decoded_length(base64: &str) -> u64 {
+    let digits = base64
+        .bytes()
+        .filter(|byte| !matches!(byte, b'=' | b'\n' | b'\r'));
+    digits.count() as u64 * 3 / 4
 }
 
 fn not_understood(error: &serde_json::Error) -> Failure {
