@@ -29,7 +29,7 @@ mod switchboard;
 pub use client::{AskError, ClientLine, FleetListener, OnBehalf};
 pub use connect::LaunchContext;
 pub use era::EraMemory;
-pub use failure::Failure;
+pub use failure::{Failure, how_to_authorize};
 pub use fleet::{Fleet, KnownTools};
 pub use handle::{CallError, Forward, ToolCall, Upstream};
 pub use state::{ServerIdentity, State, Status, ToolList};
