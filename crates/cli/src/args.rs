@@ -116,9 +116,9 @@ pub(crate) enum Command {
     Status,
     /// Run the built-in demo server, which keeps notes, on stdin and stdout
     DemoServer {
-        /// The file that keeps the notes
+        /// The file that keeps the notes; without it, one in the data directory
         #[arg(long, value_name = "FILE")]
-        store: PathBuf,
+        store: Option<PathBuf>,
     },
 }
 

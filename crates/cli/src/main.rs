@@ -12,6 +12,7 @@ mod printer;
 #[cfg(test)]
 mod reference;
 mod settings;
+mod shell;
 mod time;
 mod yaml;
 
@@ -81,26 +82,31 @@ async fn run(cli: Cli) -> Outcome {
     let format = cli.global.output;
     let asked = cli.global.output_is_given.then_some(format);
     let printer = Printer::new(format, asked, cli.global.quiet);
+    let outcome = run_command(cli, &printer).await;
+    printer.ended(outcome)
+}
+
+async fn run_command(cli: Cli, printer: &Printer) -> Outcome {
     let settings = settings::locate(&cli.global)?;
     match cli.command {
-        Command::Serve => commands::serve::run(settings, &printer).await,
+        Command::Serve => commands::serve::run(settings, printer).await,
         Command::Stdio => commands::stdio::run(&settings).await,
-        Command::Call(command) => commands::call::run(command, &settings, &printer).await,
-        Command::Tools(command) => commands::tools::run(command, &settings, &printer).await,
-        Command::Audit(args) => commands::audit::run(args, &settings, &printer).await,
-        Command::Activity(command) => commands::activity::run(command, &settings, &printer).await,
-        Command::Upstream(command) => commands::upstream::run(command, &settings, &printer).await,
+        Command::Call(command) => commands::call::run(command, &settings, printer).await,
+        Command::Tools(command) => commands::tools::run(command, &settings, printer).await,
+        Command::Audit(args) => commands::audit::run(args, &settings, printer).await,
+        Command::Activity(command) => commands::activity::run(command, &settings, printer).await,
+        Command::Upstream(command) => commands::upstream::run(command, &settings, printer).await,
         Command::Connect(args) => {
-            commands::connect::run(args, &cli.global, &settings, &printer).await
+            commands::connect::run(args, &cli.global, &settings, printer).await
         }
-        Command::Doctor(args) => commands::doctor::run(args, &settings, &printer).await,
-        Command::Config(command) => commands::config::run(&command, &settings, &printer),
+        Command::Doctor(args) => commands::doctor::run(args, &settings, printer).await,
+        Command::Config(command) => commands::config::run(&command, &settings, printer),
         Command::Completions(args) => {
             printer.text(&completion::script(args.shell)?);
             Ok(Exit::Ok)
         }
-        Command::Status => commands::status::run(&settings, &printer).await,
-        Command::DemoServer { store } => commands::demo_server::run(store).await,
+        Command::Status => commands::status::run(&settings, printer).await,
+        Command::DemoServer { store } => commands::demo_server::run(store, &settings).await,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The only way to stdout and stderr. Results go to stdout, everything else to stderr.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
@@ -9,7 +10,7 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use crate::escape;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure, Outcome};
 use crate::layout::{GAP, Layout, Step};
 use crate::yaml::to_yaml;
 
@@ -45,6 +46,8 @@ pub(crate) struct Printer {
     width: Option<u16>,
     /// Whether the reader of the results is still there, as far as is known.
     heard: AtomicBool,
+    /// Why results could not be written, other than that nobody reads them.
+    lost: OnceLock<io::Error>,
 }
 
 /// How far something has come.
@@ -73,13 +76,30 @@ impl Printer {
             color: terminal && !no_color && !dumb,
             width: width.map(|size| size.ws_col).filter(|columns| *columns > 0),
             heard: AtomicBool::new(true),
+            lost: OnceLock::new(),
         }
     }
 
     /// A result for people.
     pub(crate) fn text(&self, text: &str) {
-        if write(&mut io::stdout().lock(), text).is_err() {
+        if let Err(error) = write(&mut io::stdout().lock(), text) {
             self.heard.store(false, Ordering::Relaxed);
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                let _ = self.lost.set(error);
+            }
+        }
+    }
+
+    /// How a command ends whose results may not have been written: a full disk is a failure.
+    pub(crate) fn ended(&self, outcome: Outcome) -> Outcome {
+        match (outcome, self.lost.get()) {
+            (Ok(_), Some(error)) => {
+                Err(
+                    Failure::from_error(Exit::Failed, "the result cannot be written", error)
+                        .advice("make room, or write it to another place"),
+                )
+            }
+            (outcome, _) => outcome,
         }
     }
 

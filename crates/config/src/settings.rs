@@ -71,6 +71,11 @@ impl Settings {
         })
     }
 
+    /// What flags and environment said.
+    pub fn command_line(&self) -> &CommandLine {
+        &self.command_line
+    }
+
     /// The config file, as an absolute path. It need not exist.
     pub fn config_file(&self) -> &Path {
         &self.config_file

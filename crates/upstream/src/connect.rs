@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::era::EraMemory;
 use crate::failure::{ConnectFailure, Exit};
+use crate::last_words::telling;
 use crate::listing::budget;
 use crate::process::CommandLine;
 use crate::starts::Starts;
@@ -27,6 +28,9 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How many lines of stderr are quoted when a child ends by itself.
 const QUOTED_LINES: usize = 3;
+
+/// Among how many lines of stderr those that are quoted are chosen.
+const SEARCHED_LINES: usize = 50;
 
 /// How long a process may take to end whose pipe has closed.
 const EXIT: Duration = Duration::from_secs(1);
@@ -262,7 +266,10 @@ impl Process {
         }
         Exit {
             status,
-            stderr: self.log.tail_since(self.written_before, QUOTED_LINES),
+            stderr: telling(
+                &self.log.tail_since(self.written_before, SEARCHED_LINES),
+                QUOTED_LINES,
+            ),
         }
     }
 

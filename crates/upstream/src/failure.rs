@@ -158,10 +158,20 @@ impl ConnectFailure {
     pub(crate) fn describe(&self, server: &ServerName) -> Failure {
         let (permanent, advice) = self.verdict(server);
         Failure {
-            message: chain(self),
+            message: self.message(),
             advice,
             permanent,
         }
+    }
+
+    /// What happened, in one line.
+    fn message(&self) -> String {
+        let wanted = match self.status() {
+            Some(401) => "the server wants a login or a header",
+            Some(403) => "the server does not accept the login or header that it got, or got none",
+            _ => return chain(self),
+        };
+        format!("{wanted}: {}", last_cause(self))
     }
 
     fn verdict(&self, server: &ServerName) -> (bool, String) {
@@ -188,14 +198,7 @@ impl ConnectFailure {
                 ),
                 _,
             ) => (true, redirect_advice(error, &entry)),
-            (_, Some(401)) => (
-                true,
-                format!("the server wants credentials: set {entry}.headers.Authorization"),
-            ),
-            (_, Some(403)) => (
-                true,
-                format!("the credentials in {entry}.headers are not allowed to use this server"),
-            ),
+            (_, Some(401 | 403)) => (true, how_to_authorize(server)),
             (_, Some(404 | 410)) => (
                 true,
                 format!("there is no MCP server at this address: correct {entry}.url"),
@@ -224,6 +227,14 @@ impl ConnectFailure {
     }
 }
 
+/// What to do about a server that answers 401 or 403.
+pub fn how_to_authorize(server: &ServerName) -> String {
+    format!(
+        "set mcpServers.{server}.headers.Authorization in the config, as \"Bearer ${{env:TOKEN}}\" \
+         with TOKEN set where mcpproxy starts"
+    )
+}
+
 fn redirect_advice(error: &RedirectError, entry: &str) -> String {
     match error {
         RedirectError::OtherOrigin { to, .. } => format!(
@@ -233,6 +244,15 @@ fn redirect_advice(error: &RedirectError, entry: &str) -> String {
             format!("correct {entry}.url, or the server that redirects")
         }
     }
+}
+
+/// The error that is behind all others.
+fn last_cause(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last.to_string()
 }
 
 /// An error and its causes in one line.

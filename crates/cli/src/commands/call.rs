@@ -10,12 +10,15 @@ use serde_json::{Map, Value, json};
 
 use crate::api::{Api, Needs};
 use crate::args::{CallArgs, CallCommand};
-use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Format, Printer};
+use crate::{escape, shell};
 
 /// How a call of a tool that nobody has is answered.
 const FOR_AGENTS: &str = " Find tools with retrieve_tools.";
+
+/// Bytes of an option's value that are repeated in a command to copy.
+const MOST_REPEATED: usize = 500;
 
 #[derive(Deserialize)]
 struct CallData {
@@ -40,6 +43,7 @@ pub(crate) async fn run(command: CallCommand, settings: &Settings, printer: &Pri
         CallCommand::Destructive(args) => (ToolVariant::Destructive, args),
     };
     let body = json!({"tool_variant": variant, "arguments": arguments(variant, &args)?});
+    let again = again(&args, settings);
     let tool = args.tool.or(args.tool_name).unwrap_or_default();
     let server = tool
         .split_once(':')
@@ -47,18 +51,55 @@ pub(crate) async fn run(command: CallCommand, settings: &Settings, printer: &Pri
     let api = Api::reach(settings, Needs::Server(server)).await?;
     let answer = api.post("/tools/call", &body).await;
     api.close().await;
-    let answer = answer.map_err(|failure| for_people(failure, &tool))?;
+    let answer = answer.map_err(|failure| for_people(failure, &again))?;
     let data: CallData =
         serde_json::from_str(answer.get()).map_err(|error| not_understood(&error))?;
     print(&data.result, printer)
 }
 
+/// The parts of this command line, to be run again on another lane.
+struct Again {
+    program: String,
+    arguments: String,
+}
+
+fn again(args: &CallArgs, settings: &Settings) -> Again {
+    let tool = args.tool.as_deref().or(args.tool_name.as_deref());
+    let mut arguments = shell::word(tool.unwrap_or_default());
+    let options = [
+        ("--args", args.args.as_deref()),
+        ("--reason", args.reason.as_deref()),
+        (
+            "--sensitivity",
+            args.sensitivity.map(DataSensitivity::as_str),
+        ),
+    ];
+    for (name, value) in options {
+        let value = value.map(shell::word);
+        if let Some(value) = value {
+            let value = if value.len() <= MOST_REPEATED {
+                &value
+            } else {
+                "…"
+            };
+            arguments.push_str(&format!(" {name} {value}"));
+        }
+    }
+    Again {
+        program: shell::program(settings),
+        arguments,
+    }
+}
+
 /// The engine speaks to agents, of tools and members; a person has commands and options.
-fn for_people(mut failure: Failure, tool: &str) -> Failure {
+fn for_people(mut failure: Failure, again: &Again) -> Failure {
     let variant = failure.what.rsplit_once("use ").map(|(_, name)| name);
     if let Some(variant) = variant.and_then(ToolVariant::from_name) {
-        let command = format!("mcpproxy call tool-{}", variant.operation_type());
-        return failure.advice(format!("if that is meant, run `{command} {tool}`"));
+        let Again { program, arguments } = again;
+        let operation = variant.operation_type();
+        return failure.advice(format!(
+            "if that is meant, run `{program} call tool-{operation} {arguments}`"
+        ));
     }
     if failure.what.ends_with(FOR_AGENTS) {
         failure.what = failure.what.replace(FOR_AGENTS, "");
@@ -143,14 +184,47 @@ fn readable(result: &ToolResult) -> String {
     if let (true, Some(structured)) = (result.content.is_empty(), &result.structured_content) {
         return escape::lines(&format!("{structured:#}\n"));
     }
-    let blocks =
-        result.content.iter().map(
-            |block| match (block["type"].as_str(), block["text"].as_str()) {
-                (Some("text"), Some(text)) => format!("{}\n", escape::lines(text)),
-                (kind, _) => format!("[{}]\n", escape::line(kind.unwrap_or("unknown content"))),
-            },
-        );
-    blocks.collect()
+    result.content.iter().map(readable_block).collect()
+}
+
+/// Text as it is; of anything else, what it is, where it is and how large it is.
+fn readable_block(block: &Value) -> String {
+    let word = |value: &Value, member: &str| value[member].as_str().map(str::to_owned);
+    let kind = block["type"].as_str().unwrap_or("unknown content");
+    if let ("text", Some(text)) = (kind, block["text"].as_str()) {
+        return format!("{}\n", escape::lines(text));
+    }
+    // An embedded resource keeps its members one level deeper.
+    let inner = match kind {
+        "resource" => &block["resource"],
+        _ => block,
+    };
+    let size = inner["size"].as_u64().or_else(|| {
+        let data = inner["data"].as_str().or(inner["blob"].as_str())?;
+        Some(decoded_length(data))
+    });
+    let about = [
+        word(inner, "uri"),
+        word(inner, "title").or_else(|| word(inner, "name")),
+        word(inner, "mimeType"),
+        size.map(|size| format!("{size} bytes")),
+    ];
+    let about: Vec<String> = about.into_iter().flatten().collect();
+    let head = match about.as_slice() {
+        [] => kind.to_owned(),
+        about => format!("{kind}: {}", about.join(", ")),
+    };
+    let text = inner["text"].as_str().map(escape::lines);
+    let text = text.map(|text| format!("{text}\n")).unwrap_or_default();
+    format!("[{}]\n{text}", escape::line(&head))
+}
+
+/// How many bytes there are in so much base64.
+fn decoded_length(base64: &str) -> u64 {
+    let digits = base64
+        .bytes()
+        .filter(|byte| !matches!(byte, b'=' | b'\n' | b'\r'));
+    digits.count() as u64 * 3 / 4
 }
 
 fn not_understood(error: &serde_json::Error) -> Failure {

@@ -2,9 +2,15 @@
 
 use std::path::PathBuf;
 
+use config::{Config, Settings};
+
 use crate::exit::{Exit, Failure, Outcome};
 
-pub(crate) async fn run(store: PathBuf) -> Outcome {
+/// The name of the file that keeps the notes, in the data directory.
+const STORE: &str = "demo-notes.db";
+
+pub(crate) async fn run(store: Option<PathBuf>, settings: &Settings) -> Outcome {
+    let store = store.unwrap_or_else(|| default_store(settings));
     demo::serve(store, tokio::io::stdin(), tokio::io::stdout())
         .await
         .map_err(|error| {
@@ -12,4 +18,9 @@ pub(crate) async fn run(store: PathBuf) -> Outcome {
                 .advice("name a file that can be written, as in --store notes.sqlite")
         })?;
     Ok(Exit::Ok)
+}
+
+/// Where the notes are unless told otherwise.
+pub(super) fn default_store(settings: &Settings) -> PathBuf {
+    settings.data_dir(&Config::default()).join(STORE)
 }

@@ -27,19 +27,19 @@ pub(crate) async fn run(args: DoctorArgs, settings: &Settings, printer: &Printer
     if let Some(DoctorCommand::Permissions) = args.command {
         return permissions::run(printer);
     }
-    let mut report = Report::default();
-    let config = files::check_config(settings, &mut report);
-    let valid = config.is_some();
-    let mut config = config.unwrap_or_default();
+    let mut report = Report::new(settings);
+    let valid_config = files::check_config(settings, &mut report);
+    let mut config = valid_config.clone().unwrap_or_default();
     let data_dir = settings.data_dir(&config);
     // Modes first: whatever opens the data directory later closes it to others.
     let usable = files::check_data_dir(&data_dir, &mut report);
     files::check_disk(&data_dir, &mut report);
     let service = service::check(settings, &config, &mut report).await;
     let closed = match service {
-        _ if !valid => Some("the config is not valid"),
         _ if !usable => Some("the data directory cannot be used"),
         Service::Silent => Some("the daemon does not answer"),
+        Service::Absent if valid_config.is_none() => Some("the config is not valid"),
+        // A daemon that runs has the last good config.
         Service::Absent | Service::Answers { .. } => None,
     };
     let newest = if let Some(why) = closed {
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: DoctorArgs, settings: &Settings, printer: &Printer
         report.skipped(Area::Server, why);
         None
     } else {
-        check_inside(settings, &config, &service, &mut report).await
+        check_inside(settings, valid_config.as_ref(), &service, &mut report).await
     };
     clock::check(newest, &mut report);
     // Clients have to lead to where the daemon is, not to where it would be.
@@ -58,23 +58,24 @@ pub(crate) async fn run(args: DoctorArgs, settings: &Settings, printer: &Printer
     {
         config.listen = listen;
     }
-    client_files::check(&config, &mut report)?;
+    client_files::check(&config, &service, &mut report)?;
     Ok(report.print(printer))
 }
 
 /// What can only be seen through the engine: the log and the upstreams. Says of when the newest
-/// record is.
+/// record is. Without a valid config, the daemon's word is all there is.
 async fn check_inside(
     settings: &Settings,
-    config: &Config,
+    valid_config: Option<&Config>,
     service: &Service,
     report: &mut Report,
 ) -> Option<Timestamp> {
-    let data_dir = settings.data_dir(config);
-    let servers = config.mcp_servers.iter().any(|server| server.enabled);
     let (reached, restart) = match service {
-        Service::Answers { restart, .. } => (Api::daemon(settings).await, restart.as_str()),
+        Service::Answers { restart, .. } => (Api::daemon(settings).await, restart.clone()),
         Service::Absent | Service::Silent => {
+            let config = valid_config?;
+            let data_dir = settings.data_dir(config);
+            let servers = config.mcp_servers.iter().any(|server| server.enabled);
             store::check_pins(&data_dir, report);
             let log = data_dir.join("activity").exists();
             if !servers && !log {
@@ -87,14 +88,16 @@ async fn check_inside(
                 return None;
             }
             let needs = if servers { Needs::Visit } else { Needs::Log };
-            (Api::reach(settings, needs).await, "mcpproxy serve")
+            (Api::reach(settings, needs).await, report.command("serve"))
         }
     };
     match reached {
         Ok(api) => {
-            let newest = store::check(&api, restart, report).await;
-            servers::check(&api, config, restart, report).await;
-            tools::check(&api, config.intent_declaration.unannotated, report).await;
+            let newest = store::check(&api, &restart, report).await;
+            servers::check(&api, valid_config, &restart, report).await;
+            if let Some(config) = valid_config {
+                tools::check(&api, config.intent_declaration.unannotated, report).await;
+            }
             api.close().await;
             newest
         }

@@ -2,20 +2,20 @@
 
 use std::path::Path;
 
-use config::{Config, ServerConfig, Settings, Transport};
+use config::{ServerConfig, Settings, Transport};
 use daemon::{ApiKeyError, Daemon, ListenError, StartError};
 use platform::Watchdog;
 use policy::ServerName;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::demo_server::default_store;
 use crate::api::log_advice;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 use crate::settings::config_failure;
 
 const DEMO_NAME: &str = "demo";
-const DEMO_STORE: &str = "demo-notes.db";
 
 /// What the operator wants of a running daemon.
 #[derive(Debug, Clone, Default)]
@@ -66,18 +66,20 @@ fn write_first_config(settings: &Settings) -> Result<(), Failure> {
             "the first config file cannot be written",
             error,
         )
-        .advice("name another place with --config")
+        .advice("name other places with --config and --data-dir")
     };
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let name: ServerName = DEMO_NAME
         .parse()
         .map_err(|error: policy::ServerNameError| failed(&error))?;
-    let store = settings.data_dir(&Config::default()).join(DEMO_STORE);
-    let arguments = ["demo-server", "--store", &store.to_string_lossy()];
-    let demo = ServerConfig::new(
-        name,
-        Transport::program(&program.to_string_lossy(), arguments),
-    );
+    let store = default_store(settings);
+    // A path that is not UTF-8 cannot be written into the config. The server then finds it itself.
+    let arguments: &[&str] = match store.to_str() {
+        Some(store) => &["demo-server", "--store", store],
+        None => &["demo-server"],
+    };
+    let program = program.to_str().unwrap_or("mcpproxy");
+    let demo = ServerConfig::new(name, Transport::program(program, arguments.iter().copied()));
     config::write_new(settings.config_file(), &config::starter(&demo))
         .map_err(|error| failed(&error))
 }

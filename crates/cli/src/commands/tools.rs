@@ -211,7 +211,8 @@ pub(super) fn lane_entry(tool: &Value) -> Entry {
 }
 
 pub(super) fn summary(tool: &Value) -> String {
-    let first_line = text(tool, "description").lines().next().unwrap_or_default();
+    let mut lines = text(tool, "description").lines().map(str::trim);
+    let first_line = lines.find(|line| !line.is_empty()).unwrap_or_default();
     match first_line.char_indices().nth(SUMMARY) {
         Some((end, _)) => format!("{}…", &first_line[..end]),
         None => first_line.to_owned(),

@@ -23,6 +23,47 @@ fn script() -> Script {
     ])
 }
 
+/// What is not text: a person sees what it is, where it is and how large it is.
+#[tokio::test]
+async fn what_is_not_text_is_described() {
+    let home = home();
+    let content = json!([
+        {"type": "image", "mimeType": "image/png", "data": "AAECAwQ="},
+        {"type": "resource_link", "uri": "file:///a.md", "name": "a", "mimeType": "text/markdown", "size": 7},
+        {"type": "resource", "resource": {"uri": "x://y", "mimeType": "text/plain", "text": "its text"}},
+        {"type": "resource", "resource": {"uri": "x://z", "blob": "AAEC"}},
+        {"type": "hologram"},
+    ]);
+    let tool = Tool::read_only("media").returns(json!({"content": content}).to_string());
+    let upstream = home.upstream("up", &Script::new([tool]));
+    home.write_config(&json!({"mcpServers": {"up": upstream.config()}}));
+    let output = home.cli(["call", "tool-read", "up:media"]).await;
+    assert_eq!(
+        output.succeeded().stdout,
+        "[image: image/png, 5 bytes]\n[resource_link: file:///a.md, a, text/markdown, 7 bytes]\n\
+         [resource: x://y, text/plain]\nits text\n[resource: x://z, 3 bytes]\n[hologram]\n"
+    );
+}
+
+/// Up to `limits.request_bytes`, which is 4 MiB.
+#[tokio::test]
+async fn arguments_may_be_as_large_as_a_request() {
+    let (daemon, _) = running().await;
+    let file = daemon.home.path().join("large.json");
+    let give = format!("@{}", file.display());
+    for (size, code) in [(3_500_000, 0), (5_000_000, 1)] {
+        let text = json!({"text": "x".repeat(size)}).to_string();
+        std::fs::write(&file, text).unwrap();
+        let output = daemon
+            .home
+            .cli(["call", "tool-read", "up:look", "--args", &give]);
+        let output = output.await;
+        assert_eq!(output.code, code, "{}", output.stderr);
+        let refused = output.stderr.contains("limits.request_bytes");
+        assert_eq!(refused, code != 0, "{}", output.stderr);
+    }
+}
+
 /// A home whose config has the upstream `up`.
 fn prepared() -> (Home, Record) {
     let home = home();

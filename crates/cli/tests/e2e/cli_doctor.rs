@@ -87,6 +87,19 @@ fn named<'a>(problems: &'a [Problem], code: &str) -> &'a Problem {
     }
 }
 
+/// Runs a fix that is a command of ours, as it is printed.
+async fn repair_by_ourselves(home: &Home, fix: &str) -> String {
+    let binary = Path::new(env!("CARGO_BIN_EXE_mcpproxy"));
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", binary.parent().unwrap().display());
+    let mut shell = program("sh");
+    shell.args(["-c", fix]).current_dir(home.path());
+    shell.env("PATH", path).env("HOME", home.path());
+    let output = shell.env("EDITOR", "cat").output().await.unwrap();
+    assert!(output.status.success(), "{fix}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// Does what the fix says.
 async fn repair(home: &Home, problem: &Problem) {
     let mut shell = program("sh");
@@ -224,6 +237,52 @@ async fn servers_that_fail_are_told_apart() {
     );
 }
 
+/// Without a daemon there is nothing to restart, and the options that were given are needed again.
+#[tokio::test]
+async fn repairs_work_as_they_are_printed() {
+    let home = home();
+    let (folder, file) = (home.path().join("my data"), home.path().join("my config"));
+    let config = json!({"listen": "127.0.0.1:0", "mcpServers": {
+        "dumb": {"command": "sh", "args": ["-c", "echo 'out of cheese' >&2; exit 1"]},
+        "gone": {"command": "/nowhere/server"},
+        "remote": {"url": "http://127.0.0.1:1/mcp"},
+    }});
+    std::fs::write(&file, config.to_string()).unwrap();
+    set_mode(&file, 0o600);
+    let (folder, file) = (folder.to_str().unwrap(), file.to_str().unwrap());
+    let flags = ["--data-dir", folder, "--config", file];
+    let found = problems(&home, &flags, &[]).await;
+    let fixes: Vec<&str> = found.iter().map(|problem| &*problem.fix).collect();
+    let [dumb, gone, remote] = fixes[..] else {
+        panic!("{found:?}");
+    };
+    assert!(dumb.contains("upstream logs dumb"), "{dumb}");
+    assert!(
+        repair_by_ourselves(&home, dumb)
+            .await
+            .contains("out of cheese")
+    );
+    assert!(
+        repair_by_ourselves(&home, remote)
+            .await
+            .contains("127.0.0.1:1")
+    );
+    repair_by_ourselves(&home, gone).await;
+    let left = problems(&home, &flags, &[]).await;
+    assert!(
+        left.iter().all(|problem| problem.code == "SERVER_FAILED"),
+        "{left:?}"
+    );
+    // Another port, near the one that is taken, and the same data.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let found = problems(&home, &[&flags[..], &["--listen", &address]].concat(), &[]).await;
+    let problem = found.iter().find(|it| it.code == "PORT_IN_USE").unwrap();
+    let expected = format!("mcpproxy --config '{file}' --data-dir '{folder}' serve --listen ");
+    let free = problem.fix.strip_prefix(&expected).unwrap();
+    drop(std::net::TcpListener::bind(free).unwrap());
+}
+
 #[tokio::test]
 async fn clients_that_are_broken_or_lead_elsewhere_are_seen() {
     let home = quiet_home(json!({}));
@@ -248,12 +307,32 @@ async fn clients_that_are_broken_or_lead_elsewhere_are_seen() {
         [
             "CLIENT_CHANGES_UNASKED",
             "CLIENT_COMMAND_GONE",
-            "CLIENT_FILE_BROKEN"
+            "CLIENT_FILE_BROKEN",
+            "DAEMON_MISSING"
         ]
     );
     let address = ["doctor", "--listen", "127.0.0.1:1", "-o", "json"];
     let report = home.cli(address).await.json();
     assert!(report.to_string().contains("CLIENT_ADDRESS"), "{report}");
+}
+
+/// After a reboot, say: the client's entry leads to nobody.
+#[tokio::test]
+async fn a_client_without_its_daemon_is_seen() {
+    let daemon = TestDaemon::start(home(), json!({})).await;
+    set_mode(&daemon.home.config_file(), 0o600);
+    let connect = ["connect", "claude-code", "--yes"];
+    daemon.home.cli(connect).await.succeeded();
+    assert_eq!(codes(&daemon.home).await, [""; 0]);
+    let (home, _) = daemon.stop().await;
+    let found = problems(&home, &[], &[]).await;
+    let problem = named(&found, "DAEMON_MISSING");
+    assert!(problem.cause.contains("claude-code"), "{problem:?}");
+    assert_eq!(problem.fix, "mcpproxy serve");
+    // A client that starts its own program needs no daemon.
+    let connect = ["connect", "claude-code", "--stdio", "--yes"];
+    home.cli(connect).await.succeeded();
+    assert_eq!(codes(&home).await, [""; 0]);
 }
 
 #[tokio::test]

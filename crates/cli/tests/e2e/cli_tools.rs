@@ -1,5 +1,7 @@
 //! `mcpproxy tools`: looking at tools from the command line, with a daemon and without one.
 
+use std::process::Stdio;
+
 use serde_json::json;
 use testkit::{Home, Script, Stdin, TestDaemon, Tool};
 
@@ -43,6 +45,37 @@ const QUESTIONS: [&[&str]; 4] = [
     &["tools", "search", "read", "a", "log", "-o", "json"],
     &["tools", "show", "up:purge_log", "-o", "json"],
 ];
+
+#[tokio::test]
+async fn a_description_that_begins_with_a_newline_is_shown() {
+    let home = home();
+    let tool = json!({"name": "scrape", "description": "\n\n  Scrape a page.\nMore.",
+        "inputSchema": {"type": "object"}});
+    let upstream = home.upstream("up", &Script::new([Tool::defined(&tool)]));
+    home.write_config(&json!({"mcpServers": {"up": upstream.config()}}));
+    let output = home.cli(["tools", "list"]).await;
+    let stdout = &output.succeeded().stdout;
+    assert!(stdout.contains("  Scrape a page.\n"), "{stdout}");
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_written_is_a_failure() {
+    let home = home();
+    let upstream = home.upstream("up", &Script::new([Tool::read_only("look")]));
+    home.write_config(&json!({"mcpServers": {"up": upstream.config()}}));
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut command = home.command();
+    command.args(["tools", "list"]).stdin(Stdio::null());
+    command.stdout(full.unwrap()).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.contains("error: the result cannot be written"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("No space left"), "{stderr}");
+}
 
 #[tokio::test]
 async fn answers_are_the_same_with_and_without_a_daemon() {

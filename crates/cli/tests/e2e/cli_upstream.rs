@@ -68,6 +68,39 @@ async fn assert_list(home: &Home) {
     assert_eq!(data["servers"].as_array().unwrap().len(), 3, "{data}");
 }
 
+/// A server that answers every request with this status.
+async fn answering(status: u16) -> String {
+    let status = http::StatusCode::from_u16(status).unwrap();
+    let router = axum::Router::new().fallback(async move || status);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(axum::serve(listener, router).into_future());
+    url
+}
+
+#[tokio::test]
+async fn a_server_that_wants_credentials_says_how_to_give_them() {
+    for (status, words) in [(401, "Unauthorized"), (403, "Forbidden")] {
+        let url = answering(status).await;
+        let home = home();
+        home.write_config(&json!({}));
+        let added = home.cli(["upstream", "add", "remote", "--url", &url]).await;
+        added.ended_with(1);
+        let command = format!(
+            "mcpproxy upstream add remote --url {url} --header 'Authorization=Bearer ${{env:TOKEN}}'"
+        );
+        for part in ["login or", &command, words] {
+            assert!(added.stderr.contains(part), "{part}: {added:?}");
+        }
+        assert!(!added.stderr.contains("OAuth"), "{added:?}");
+        home.write_config(&json!({"mcpServers": {"remote": {"url": url}}}));
+        let listed = home.cli(["upstream", "list"]).await;
+        for part in ["login or", "mcpServers.remote.headers.Authorization"] {
+            assert!(listed.stderr.contains(part), "{part}: {listed:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn no_servers_are_not_an_error() {
     let home = home();

@@ -37,6 +37,37 @@ async fn first_run(home: &Home) -> (Child, String) {
     (child, printed)
 }
 
+/// A path that is not UTF-8 cannot be written into the config.
+#[tokio::test]
+async fn the_demo_keeps_its_notes_in_a_home_that_is_not_utf8() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let home = home();
+    let folder = home.path().join(std::ffi::OsStr::from_bytes(b"h\xff"));
+    std::fs::create_dir(&folder).unwrap();
+    let mut command = home.command();
+    let _child = command
+        .env("HOME", &folder)
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let store = folder.join(".mcpproxy/demo-notes.db");
+    let found = async || store.exists().then_some(());
+    wait_for("the notes are in HOME", Duration::from_secs(20), found).await;
+    let beside = home
+        .path()
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let strays: Vec<_> = beside
+        .filter(|name| name.to_string_lossy() == "h\u{fffd}")
+        .collect();
+    assert_eq!(strays, [folder.file_name().unwrap()]);
+}
+
 #[tokio::test]
 async fn serve_without_a_config_writes_one_and_says_what_to_do() {
     let home = home();

@@ -45,7 +45,7 @@ async fn reading_on_from_where_it_was_cut_loses_nothing() {
     let text = long_text();
     let (_front, session) = front(&text, LIMIT).await;
     let blocks = texts(&read(&session, "up:long").await);
-    let [shown, notice] = &blocks[..] else {
+    let [notice, shown] = &blocks[..] else {
         panic!("{blocks:?}");
     };
     assert!(shown.chars().count() <= LIMIT);
@@ -54,10 +54,10 @@ async fn reading_on_from_where_it_was_cut_loses_nothing() {
     let mut whole = shown.clone();
     loop {
         let part = session.call("read_cache", &arguments).await;
-        whole.push_str(&texts(&part)[0]);
+        whole.push_str(&texts(&part)[1]);
         let part: Value = serde_json::from_str(&part).unwrap();
         assert!(part.get("structuredContent").is_none(), "{part}");
-        let position = part["content"][1]["text"].as_str().unwrap();
+        let position = part["content"][0]["text"].as_str().unwrap();
         if position.contains("This is the end") {
             break;
         }
@@ -93,9 +93,9 @@ async fn what_is_not_text_is_left_out_and_can_be_read() {
         let mut read = String::new();
         while read.len() < length {
             let page = texts(&session.call("read_cache", &arguments).await);
-            read.push_str(&page[0]);
+            read.push_str(&page[1]);
             arguments = json!({"key": arguments["key"], "limit": length - read.len(),
-                "offset": named_arguments(&page[1])["offset"]});
+                "offset": named_arguments(&page[0])["offset"]});
         }
         assert_eq!(serde_json::from_str::<Value>(&read).unwrap(), *block);
     }
@@ -110,7 +110,20 @@ async fn structured_content_that_repeats_the_text_is_kept_once() {
     let session = front.session("long").await;
     let blocks = texts(&read(&session, "up:long").await);
     let total = format!("of {} characters", text.chars().count());
-    assert!(blocks.last().unwrap().contains(&total), "{blocks:?}");
+    assert!(blocks[0].contains(&total), "{blocks:?}");
+}
+
+/// Servers that answer with text and the same as structured content: a client passes on one of them.
+#[tokio::test]
+async fn structured_content_that_repeats_the_text_is_counted_once() {
+    let text = "y".repeat(LIMIT - 100);
+    let result =
+        json!({"content": [{"type": "text", "text": text}], "structuredContent": {"result": text}});
+    let script = Script::new([Tool::read_only("long").returns(result.to_string())]);
+    let front = Front::with(json!({"tool_response_limit": LIMIT}), &script).await;
+    let session = front.session("long").await;
+    let shown: Value = serde_json::from_str(&read(&session, "up:long").await).unwrap();
+    assert_eq!(shown, result);
 }
 
 /// A message of an upstream beyond what is taken at all: the agent is told what and why.
@@ -132,7 +145,7 @@ async fn a_message_over_the_limit_is_refused_in_words() {
 async fn nobody_else_reads_what_a_session_kept() {
     let (front, session) = front(&long_text(), LIMIT).await;
     let blocks = texts(&read(&session, "up:long").await);
-    let arguments = named_arguments(blocks.last().unwrap());
+    let arguments = named_arguments(&blocks[0]);
     let other = front.daemon.session().await;
     let result = other.call("read_cache", &arguments).await;
     assert!(result.contains("\"isError\":true"), "{result}");
@@ -155,6 +168,6 @@ async fn the_limit_is_100_000_characters_unless_told() {
     let front = Front::of([Tool::read_only("long").returns(result)]).await;
     let session = front.session("long").await;
     let blocks = texts(&read(&session, "up:long").await);
-    let length = blocks[0].chars().count();
+    let length = blocks[1].chars().count();
     assert!((90_000..=100_000).contains(&length), "{length}");
 }

@@ -58,7 +58,8 @@ async fn annotations_let_a_client_approve_by_name() {
         let mut annotations = tool["annotations"].clone();
         annotations.as_object_mut().unwrap().shift_remove("title");
         assert_eq!(annotations, expected, "{}", tool["name"]);
-        assert_eq!(tool["_meta"], json!({"anthropic/alwaysLoad": true}));
+        let meta = json!({"anthropic/alwaysLoad": true, "anthropic/maxResultSizeChars": 500_000});
+        assert_eq!(tool["_meta"], meta);
         assert!(tool["title"].is_string(), "{tool}");
         assert!(tool["inputSchema"]["properties"].is_object(), "{tool}");
     }

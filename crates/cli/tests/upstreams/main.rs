@@ -74,6 +74,28 @@ async fn a_call_whose_server_died_says_how_and_what_it_last_wrote() {
     }
 }
 
+/// What npm says of a package that does not exist, before the general advice that it ends with.
+#[tokio::test]
+async fn a_server_that_cannot_be_fetched_says_what_npm_said() {
+    let home = home();
+    let words = "npm error code E404\nnpm error 404 Not Found - GET https://registry.example/nope\n\
+        npm error 404\nnpm error 404 Note that you can also install from a\n\
+        npm error 404 tarball, folder, http url, or git folder.\n\
+        npm error A complete log of this run can be found in: debug-0.log\n";
+    let script = format!("printf '{words}' >&2; exit 1");
+    let entry = json!({"command": "sh", "args": ["-c", script]});
+    let daemon = TestDaemon::with_servers(home, json!({ "up": entry })).await;
+    let server = server_in(&daemon, "waiting").await;
+    let error = server["last_error"].as_str().unwrap();
+    for part in ["exit code 1", "E404", "registry.example/nope"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let added = ["upstream", "add", "again", "--", "sh", "-c", &script];
+    let added = daemon.home.cli(added).await;
+    added.ended_with(1);
+    assert!(added.stderr.contains("registry.example/nope"), "{added:?}");
+}
+
 #[tokio::test]
 async fn a_write_is_not_sent_twice_when_the_session_is_lost() {
     let home = home();

@@ -183,9 +183,10 @@ impl AgentEndpoint {
         });
         let first = arguments.offset;
         let position = format!("[mcpproxy: characters {first} to {next} of {total}. {read_on}]");
-        // No structured content: some clients would give the model nothing else.
+        // No structured content: some clients would give the model nothing else. The position comes
+        // first, where a client that shortens the page leaves it.
         raw(&json!({
-            "content": [{"type": "text", "text": part}, {"type": "text", "text": position}],
+            "content": [{"type": "text", "text": position}, {"type": "text", "text": part}],
             "_meta": {
                 "mcpproxy/page": {"offset": first, "next_offset": next_offset, "total": total}
             }

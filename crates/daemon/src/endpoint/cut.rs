@@ -4,6 +4,8 @@
 //! What is left out is kept for `read_cache` as one text: first the texts, then the structured
 //! content, then blocks of other types and further members as JSON.
 
+use std::ops::Range;
+
 use mcp::{Members, RawValue};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -27,6 +29,17 @@ pub(super) struct Cut<'a> {
     whole: Whole,
     /// Notes that are not written because there are too many.
     more_left_out: usize,
+}
+
+/// What becomes of structured content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Structured {
+    /// It fits beside the text.
+    Fits,
+    /// It says what the text says. A client passes on one of the two, so it counts once.
+    RepeatsText,
+    /// It is left out.
+    LeftOut,
 }
 
 /// What is kept: see the module.
@@ -80,13 +93,13 @@ impl<'a> Cut<'a> {
         }
         cutter.is_full = false;
         let structured = members.get("structuredContent");
-        let structured_fits = cutter.structured(structured);
+        let structured = cutter.structured(structured, limit);
         for (name, value) in members.iter() {
             if !matches!(name, "content" | "structuredContent") {
                 cutter.other_member(name, Some(value));
             }
         }
-        cutter.finish(members, structured_fits)
+        cutter.finish(members, structured)
     }
 
     /// A result that is no object has nothing that could be shown of it.
@@ -113,9 +126,27 @@ impl<'a> Cut<'a> {
     }
 
     /// The result to show, with notices that say what is missing and how to get it.
+    ///
+    /// The first block says that the result is cut: clients that shorten it once more keep its
+    /// beginning.
     pub(super) fn finish(mut self, key: Option<&str>) -> Option<Box<RawValue>> {
         let total = self.whole.characters;
         let mut content: Vec<Box<RawValue>> = Vec::with_capacity(self.shown.len() + 2);
+        if let Some(shown) = self.read_on_at {
+            let rest = how_to_read("Read on", key, shown, None);
+            content.push(text_content(&format!(
+                "[mcpproxy: this result is cut; the first {shown} of {total} characters follow. {rest}]"
+            ))?);
+        } else if self.notes() > 0 && !matches!(self.shown.first(), Some(Block::LeftOut { .. })) {
+            let parts = match self.notes() + self.more_left_out {
+                1 => "1 part is".to_owned(),
+                parts => format!("{parts} parts are"),
+            };
+            content.push(text_content(&format!(
+                "[mcpproxy: this result is cut; {parts} left out. Notes like this one in their \
+                 places say how to read them.]"
+            ))?);
+        }
         for block in self.shown {
             content.push(match block {
                 Block::Untouched(block) => block.to_owned(),
@@ -138,15 +169,21 @@ impl<'a> Cut<'a> {
                 "[mcpproxy: {count} more parts are left out; they are at the end of what is kept.]"
             ))?);
         }
-        if let Some(shown) = self.read_on_at {
-            let rest = how_to_read("Read on", key, shown, None);
-            content.push(text_content(&format!(
-                "[mcpproxy: the first {shown} of {total} characters are shown. {rest}]"
-            ))?);
-        }
         self.members.set("content", to_raw_value(&content).ok()?);
         self.members.to_raw().ok()
     }
+
+    /// The number of blocks that a note takes the place of.
+    fn notes(&self) -> usize {
+        count_notes(&self.shown)
+    }
+}
+
+fn count_notes(shown: &[Block<'_>]) -> usize {
+    let notes = shown
+        .iter()
+        .filter(|block| matches!(block, Block::LeftOut { .. }));
+    notes.count()
 }
 
 fn how_to_read(verb: &str, key: Option<&str>, offset: usize, limit: Option<usize>) -> String {
@@ -169,6 +206,8 @@ struct Cutter<'a> {
     shown: Vec<Block<'a>>,
     read_on_at: Option<usize>,
     whole: Whole,
+    /// Where each text block is in the whole, in bytes.
+    texts: Vec<Range<usize>>,
     /// What is kept behind all text, and the block that stands for it, if one does.
     left_out: Vec<(String, Option<usize>)>,
     removed: Vec<String>,
@@ -184,6 +223,7 @@ impl<'a> Cutter<'a> {
             shown: Vec::new(),
             read_on_at: None,
             whole: Whole::default(),
+            texts: Vec::new(),
             left_out: Vec::new(),
             removed: Vec::new(),
             more_left_out: 0,
@@ -203,6 +243,8 @@ impl<'a> Cutter<'a> {
         let separator = if self.whole.text.is_empty() { "" } else { "\n" };
         let start = self.whole.append(separator, &text);
         let characters = self.whole.characters - start;
+        let end = self.whole.text.len();
+        self.texts.push(end - text.len()..end);
         if self.read_on_at.is_none() && self.takes(characters) {
             if self.takes_member(other_bytes) {
                 self.shown.push(Block::Untouched(block));
@@ -219,23 +261,27 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Whether structured content is shown, or says what the text says.
-    fn structured(&mut self, structured: Option<&RawValue>) -> bool {
+    fn structured(&mut self, structured: Option<&RawValue>, limit: usize) -> Structured {
         let Some(structured) = structured else {
-            return true;
+            return Structured::Fits;
         };
-        if self.takes(structured.get().chars().count()) {
-            return true;
+        let characters = structured.get().chars().count();
+        if self.takes(characters) {
+            return Structured::Fits;
+        }
+        let repeats = repeats(structured, &self.whole.text, &self.texts);
+        if repeats && self.read_on_at.is_none() && characters <= limit {
+            return Structured::RepeatsText;
         }
         // Clients that pass on nothing else would pass on no notice either.
         self.removed.push("structuredContent".to_owned());
-        if !repeats(structured, &self.whole.text) {
+        if !repeats {
             let start = self
                 .whole
                 .append("\n\nstructuredContent: ", structured.get());
             self.read_on_at = self.read_on_at.or(Some(start));
         }
-        false
+        Structured::LeftOut
     }
 
     fn other_member(&mut self, name: &str, value: Option<&RawValue>) {
@@ -281,7 +327,7 @@ impl<'a> Cutter<'a> {
         self.left_out.push((json.to_owned(), place));
     }
 
-    fn finish(mut self, mut members: Members<'a>, structured_fits: bool) -> Option<Cut<'a>> {
+    fn finish(mut self, mut members: Members<'a>, structured: Structured) -> Option<Cut<'a>> {
         for (json, place) in std::mem::take(&mut self.left_out) {
             let begin = self.whole.append("\n", &json);
             let block = place.and_then(|place| self.shown.get_mut(place));
@@ -293,23 +339,22 @@ impl<'a> Cutter<'a> {
             }
         }
         let is_cut = self.read_on_at.is_some() || !self.removed.is_empty();
-        let has_notes = self
-            .shown
-            .iter()
-            .any(|block| matches!(block, Block::LeftOut { .. }));
-        if !is_cut && !has_notes {
+        if !is_cut && count_notes(&self.shown) == 0 {
             return None;
         }
         for name in &self.removed {
             members.remove(name);
         }
-        if structured_fits && let Some(structured) = members.get("structuredContent") {
-            // Some clients give the model nothing but structured content. As text it stands beside
-            // the notices.
+        // Some clients give the model nothing but structured content. As text it stands beside the
+        // notices.
+        if structured == Structured::Fits
+            && let Some(structured) = members.get("structuredContent")
+            && !repeats(structured, &self.whole.text, &self.texts)
+        {
             let text = format!("structuredContent: {}", structured.get());
-            members.remove("structuredContent");
             self.shown.push(Block::Text(text));
         }
+        members.remove("structuredContent");
         Some(Cut {
             members,
             shown: self.shown,
@@ -379,17 +424,36 @@ fn excerpt(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(100).collect()
 }
 
-/// Whether structured content says what the text says: as the same JSON, or as its only member.
-fn repeats(structured: &RawValue, text: &str) -> bool {
+/// Whether structured content says what the text says: as the same JSON, as its only member, or as
+/// a list with an item for each text block.
+fn repeats(structured: &RawValue, text: &str, blocks: &[Range<usize>]) -> bool {
     let Ok(value) = serde_json::from_str::<Value>(structured.get()) else {
         return false;
     };
-    let only_member = match &value {
-        Value::Object(members) if members.len() == 1 => members.values().next(),
-        _ => None,
+    if is_said(&value, text) {
+        return true;
+    }
+    let Value::Object(members) = &value else {
+        return false;
     };
-    only_member.and_then(Value::as_str) == Some(text)
-        || serde_json::from_str::<Value>(text).is_ok_and(|said| said == value)
+    let mut values = members.values();
+    match (values.next(), values.next()) {
+        (Some(only), None) => {
+            let items = only.as_array().filter(|items| items.len() == blocks.len());
+            let all_said = |items: &Vec<Value>| {
+                let mut pairs = items.iter().zip(blocks);
+                pairs.all(|(item, block)| is_said(item, &text[block.clone()]))
+            };
+            items.is_some_and(all_said) || is_said(only, text)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a text is this string, or JSON of this value.
+fn is_said(value: &Value, text: &str) -> bool {
+    value.as_str() == Some(text)
+        || serde_json::from_str::<Value>(text).is_ok_and(|said| said == *value)
 }
 
 /// One member of an object, borrowed from the object itself.

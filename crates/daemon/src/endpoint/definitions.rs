@@ -9,6 +9,10 @@ pub(super) const RETRIEVE_TOOLS: &str = "retrieve_tools";
 pub(super) const DESCRIBE_TOOL: &str = "describe_tool";
 pub(super) const READ_CACHE: &str = "read_cache";
 
+/// The most characters of a result that Claude Code can be asked to show. What an agent gets at once
+/// is bounded by `tool_response_limit`.
+const MAX_RESULT_SIZE: usize = 500_000;
+
 /// The answer to `tools/list`. Only the spelling of the intent depends on the config.
 pub(super) fn tools_list(mode: IntentMode) -> Result<Box<RawValue>, serde_json::Error> {
     let lanes = ToolVariant::ALL.map(|variant| call_tool(variant, mode));
@@ -71,7 +75,7 @@ fn read_cache() -> Value {
         READ_CACHE,
         "Read a long result",
         "Read on in a result that was too long to be shown whole. The key is in the notice at the \
-         end of the cut result.",
+         start of the cut result. Each page says how to read the next one.",
         &json!({
             "key": {"type": "string"},
             "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "First character"},
@@ -173,8 +177,12 @@ fn tool(
             "additionalProperties": false
         },
         "annotations": annotations,
-        // Claude Code otherwise hides our tools behind a search of its own.
-        "_meta": {"anthropic/alwaysLoad": true}
+        // Claude Code otherwise hides our tools behind a search of its own, and writes results to a
+        // file that are shorter than `tool_response_limit`.
+        "_meta": {
+            "anthropic/alwaysLoad": true,
+            "anthropic/maxResultSizeChars": MAX_RESULT_SIZE
+        }
     })
 }
 

@@ -351,13 +351,25 @@ fn refusal_of(tool: &ToolId, error: CallError) -> Refusal {
         | CallError::Lost { .. }
         | CallError::TooLarge { .. }
         | CallError::Unanswered { .. }
-        | CallError::InputRefused { .. }) => Refusal::new(
-            Code::UpstreamError,
-            format!("Tool '{tool}' failed: {error}"),
-        )
-        .with("tool", tool.as_str()),
+        | CallError::InputRefused { .. }) => {
+            let mut message = format!("Tool '{tool}' failed: {error}");
+            if wants_credentials(&error) {
+                let advice = upstream::how_to_authorize(tool.server());
+                message.push_str(&format!("; the server wants a login or a header: {advice}"));
+            }
+            Refusal::new(Code::UpstreamError, message).with("tool", tool.as_str())
+        }
         error @ CallError::Meta => Refusal::new(Code::InvalidArgs, error.to_string()),
     }
+}
+
+/// Whether the server answered 401 or 403: a token that was good when it was connected has expired.
+fn wants_credentials(error: &CallError) -> bool {
+    let CallError::Wire(cause) = error else {
+        return false;
+    };
+    let status = cause.http_status().map(|status| status.as_u16());
+    matches!(status, Some(401 | 403))
 }
 
 /// The text of an error, which servers may make as long as a result.

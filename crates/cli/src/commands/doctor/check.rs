@@ -1,11 +1,13 @@
 //! What was looked at, and what came out of it.
 
+use config::Settings;
 use serde_json::{Value, json};
 
 use super::code::Code;
 use crate::escape;
 use crate::exit::Exit;
 use crate::printer::{Format, Printer};
+pub(super) use crate::shell::{quoted, word as shell_word};
 
 /// What a check is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +54,10 @@ struct Check {
 }
 
 /// All checks, in the order in which they were made.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Report {
+    /// This program with the options that it was given, for commands that repair.
+    program: String,
     checks: Vec<Check>,
 }
 
@@ -75,6 +79,18 @@ impl Area {
 }
 
 impl Report {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            program: crate::shell::program(settings),
+            checks: Vec::new(),
+        }
+    }
+
+    /// A command of this program, about the config and the data that were looked at.
+    pub(super) fn command(&self, arguments: &str) -> String {
+        format!("{} {arguments}", self.program)
+    }
+
     pub(super) fn fine(&mut self, area: Area, subject: Option<&str>, detail: impl Into<String>) {
         let detail = detail.into();
         self.add(area, subject, Finding::Fine { detail });
@@ -218,21 +234,6 @@ impl Diagnosis {
 pub(super) fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
-}
-
-/// A path as a shell takes it.
-pub(super) fn quoted(path: &std::path::Path) -> String {
-    shell_word(&path.to_string_lossy())
-}
-
-/// A text as one word of a shell command, whatever a hostile server put into it.
-pub(super) fn shell_word(text: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-~+:".contains(letter);
-    if text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
 }
 
 /// The command that makes room where something else is in the way, and loses nothing.

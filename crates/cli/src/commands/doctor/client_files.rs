@@ -5,17 +5,27 @@ use config::{Config, Transport};
 
 use super::check::{Area, Report, quoted};
 use super::code::Code;
+use super::service::Service;
 use crate::commands::connect::{client_failure, places};
 use crate::exit::Failure;
 
-pub(super) fn check(config: &Config, report: &mut Report) -> Result<(), Failure> {
+pub(super) fn check(
+    config: &Config,
+    service: &Service,
+    report: &mut Report,
+) -> Result<(), Failure> {
     let places = places()?;
     let mut connected = 0;
+    let mut need_daemon = Vec::new();
     for client in Client::ALL {
         match clients::permissions(client, &places) {
             Ok(found) if found.connected => {
                 connected += 1;
-                check_connected(client, &found, config, &places, report);
+                let transport = transport(client, &places);
+                if let Some(Transport::Http { .. }) = transport {
+                    need_daemon.push(client.as_str());
+                }
+                check_connected(client, &found, transport.as_ref(), config, report);
             }
             Ok(_) => {}
             Err(error) => {
@@ -35,54 +45,62 @@ pub(super) fn check(config: &Config, report: &mut Report) -> Result<(), Failure>
     if connected == 0 && report.is_fine(Area::Client) {
         report.skipped(Area::Client, "none uses mcpproxy; see `mcpproxy connect`");
     }
+    // Clients that start `mcpproxy stdio` need none.
+    if !need_daemon.is_empty() && matches!(service, Service::Absent) {
+        let clients = need_daemon.join(", ");
+        let cause = format!("no daemon is running, and {clients} cannot do without");
+        let fix = report.command("serve");
+        report.problem(Area::Client, Code::DaemonMissing, None, cause, fix);
+    }
     Ok(())
 }
 
 fn check_connected(
     client: Client,
     found: &Permissions,
+    transport: Option<&Transport>,
     config: &Config,
-    places: &Places,
     report: &mut Report,
 ) {
     let name = Some(client.as_str());
     if found.changes_silently() {
         let cause = "it runs tools that change or delete without asking".to_owned();
-        let fix = format!("mcpproxy connect {client} --approve read");
+        let fix = report.command(&format!("connect {client} --approve read"));
         report.problem(Area::Client, Code::ClientChangesUnasked, name, cause, fix);
     }
-    match wrong_endpoint(client, config, places) {
+    match transport.and_then(|transport| wrong_endpoint(client, transport, config, report)) {
         Some((code, cause, fix)) => report.problem(Area::Client, code, name, cause, fix),
         None if found.changes_silently() => {}
         None => report.fine(Area::Client, name, "uses mcpproxy"),
     }
 }
 
+/// How the client reaches us, by its own file.
+fn transport(client: Client, places: &Places) -> Option<Transport> {
+    let survey = clients::survey([client], places);
+    let mut found = survey.found.into_iter();
+    let entry = found.find(|found| found.name == SERVER_NAME)?;
+    Some(entry.server.ok()?.config.transport)
+}
+
 /// An entry that leads somewhere else.
 fn wrong_endpoint(
     client: Client,
+    transport: &Transport,
     config: &Config,
-    places: &Places,
+    report: &Report,
 ) -> Option<(Code, String, String)> {
-    let survey = clients::survey([client], places);
-    let entry = survey
-        .found
-        .into_iter()
-        .find(|found| found.name == SERVER_NAME)?;
-    match entry.server.ok()?.config.transport {
+    match transport {
         Transport::Http { url, .. } => {
             let port = url::Url::parse(url.written()).ok()?.port_or_known_default();
             let differs = port != Some(config.listen.port()) && config.listen.port() != 0;
             differs.then(|| {
                 let cause = format!(
-                    "its address is {url}, and the daemon's is {}",
+                    "its address is {url}, and mcpproxy listens on {}",
                     config.listen
                 );
-                (
-                    Code::ClientAddress,
-                    cause,
-                    format!("mcpproxy connect {client}"),
-                )
+                let fix = report.command(&format!("connect {client}"));
+                (Code::ClientAddress, cause, fix)
             })
         }
         Transport::Stdio { command, .. } => {
@@ -90,11 +108,8 @@ fn wrong_endpoint(
                 && !std::path::Path::new(command.written()).exists();
             missing.then(|| {
                 let cause = format!("the program {command} is gone");
-                (
-                    Code::ClientCommandGone,
-                    cause,
-                    format!("mcpproxy connect {client} --stdio"),
-                )
+                let fix = report.command(&format!("connect {client} --stdio"));
+                (Code::ClientCommandGone, cause, fix)
             })
         }
     }

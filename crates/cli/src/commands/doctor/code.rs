@@ -32,6 +32,7 @@ codes! {
     DiskLow = "DISK_LOW",
     SocketStale = "SOCKET_STALE",
     SocketMode = "SOCKET_MODE",
+    DaemonMissing = "DAEMON_MISSING",
     DaemonUnresponsive = "DAEMON_UNRESPONSIVE",
     PortInUse = "PORT_IN_USE",
     PortUnreachable = "PORT_UNREACHABLE",

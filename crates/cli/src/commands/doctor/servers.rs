@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use config::{Config, ServerConfig, Transport};
 use rustix::fs::{Access, access};
+use serde_json::Value;
 
 use super::check::{Area, Report, count};
 use super::code::Code;
@@ -15,7 +16,8 @@ use crate::exit::Failure;
 /// How long the daemon may take to tell about its servers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) async fn check(api: &Api, config: &Config, restart: &str, report: &mut Report) {
+/// Looks at the servers of the config or, where it is not valid, at those of the daemon.
+pub(super) async fn check(api: &Api, config: Option<&Config>, restart: &str, report: &mut Report) {
     let answer = async { parse(&api.get("/servers").await?) };
     let answer = match tokio::time::timeout(PATIENCE, answer).await {
         Ok(answer) => answer.map_err(Failure::one_line),
@@ -28,53 +30,74 @@ pub(super) async fn check(api: &Api, config: &Config, restart: &str, report: &mu
             return;
         }
     };
+    let states: Vec<&Value> = answer["servers"].as_array().into_iter().flatten().collect();
+    let Some(config) = config else {
+        for state in states {
+            let name = state["name"].as_str().unwrap_or_default();
+            check_server(name, None, Some(state), api, report);
+        }
+        return;
+    };
     if config.mcp_servers.is_empty() {
         report.skipped(Area::Server, "there are no servers in the config");
     }
     for server in &config.mcp_servers {
         let name = server.name.as_str();
-        let states = answer["servers"].as_array().into_iter().flatten();
-        let state = states.into_iter().find(|state| state["name"] == name);
-        let word = |member: &str| {
-            state
-                .and_then(|state| state[member].as_str())
-                .unwrap_or_default()
-                .to_owned()
+        let state = states.iter().copied().find(|state| state["name"] == name);
+        check_server(name, Some(server), state, api, report);
+    }
+}
+
+fn check_server(
+    name: &str,
+    server: Option<&ServerConfig>,
+    state: Option<&Value>,
+    api: &Api,
+    report: &mut Report,
+) {
+    let word = |member: &str| {
+        state
+            .and_then(|state| state[member].as_str())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let enabled = server.map_or(word("state") != "disabled", |server| server.enabled);
+    if !enabled {
+        report.fine(Area::Server, Some(name), "switched off");
+    } else if word("state") == "ready" {
+        let tools = state.and_then(|state| usize::try_from(state["tools"].as_u64()?).ok());
+        let tools = count(tools.unwrap_or_default(), "tool");
+        report.fine(Area::Server, Some(name), format!("answers, {tools}"));
+    } else if let Some((code, cause, fix)) = server.and_then(|server| obvious(server, report)) {
+        report.problem(Area::Server, code, Some(name), cause, fix);
+    } else {
+        let cause = [word("state"), word("last_error"), word("advice")];
+        let cause: Vec<String> = cause.into_iter().filter(|part| !part.is_empty()).collect();
+        let fix = match server.map(|server| &server.transport) {
+            _ if api.is_daemon() => report.command(&format!("upstream restart {name}")),
+            // Without a daemon nothing runs that could be started again: look at the reason.
+            Some(Transport::Http { .. }) => edit_config(report),
+            _ => report.command(&format!("upstream logs {name}")),
         };
-        if !server.enabled {
-            report.fine(Area::Server, Some(name), "switched off");
-        } else if word("state") == "ready" {
-            let tools = state.and_then(|state| usize::try_from(state["tools"].as_u64()?).ok());
-            let tools = tools.unwrap_or_default();
-            report.fine(
-                Area::Server,
-                Some(name),
-                format!("answers, {}", count(tools, "tool")),
-            );
-        } else if let Some((code, cause, fix)) = obvious(server) {
-            report.problem(Area::Server, code, Some(name), cause, fix);
-        } else {
-            let (state, error, advice) = (word("state"), word("last_error"), word("advice"));
-            let cause = [state, error, advice];
-            let cause: Vec<String> = cause.into_iter().filter(|part| !part.is_empty()).collect();
-            let fix = format!("mcpproxy upstream restart {name}");
-            report.problem(
-                Area::Server,
-                Code::ServerFailed,
-                Some(name),
-                cause.join(": "),
-                fix,
-            );
-        }
+        report.problem(
+            Area::Server,
+            Code::ServerFailed,
+            Some(name),
+            cause.join(": "),
+            fix,
+        );
     }
 }
 
 /// What can be seen without asking the server.
-fn obvious(server: &ServerConfig) -> Option<(Code, String, String)> {
+fn obvious(server: &ServerConfig, report: &Report) -> Option<(Code, String, String)> {
     let environment = |name: &str| std::env::var(name).ok();
     if let Err(error) = server.resolve(&environment) {
-        let fix = "${EDITOR:-vi} \"$(mcpproxy config path)\"".to_owned();
-        return Some((Code::ServerVariableMissing, error.to_string(), fix));
+        return Some((
+            Code::ServerVariableMissing,
+            error.to_string(),
+            edit_config(report),
+        ));
     }
     let Transport::Stdio { command, .. } = &server.transport else {
         return None;
@@ -84,8 +107,12 @@ fn obvious(server: &ServerConfig) -> Option<(Code, String, String)> {
         return None;
     }
     let cause = format!("`{command}` is not a program that can be run");
-    let fix = format!("mcpproxy upstream disable {}", server.name);
+    let fix = report.command(&format!("upstream disable {}", server.name));
     Some((Code::ServerCommandMissing, cause, fix))
+}
+
+fn edit_config(report: &Report) -> String {
+    format!("${{EDITOR:-vi}} \"$({})\"", report.command("config path"))
 }
 
 fn is_runnable(command: &str) -> bool {

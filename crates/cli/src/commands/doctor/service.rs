@@ -14,9 +14,13 @@ use super::code::Code;
 use crate::api::{self, Api};
 use crate::commands::parse;
 use crate::exit::Failure;
+use crate::shell::program_at;
 
 /// How long the daemon may take to let somebody in.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many ports behind one that is taken are tried.
+const NEIGHBOURS: usize = 100;
 
 /// What became of the look for a daemon.
 #[derive(Debug)]
@@ -36,21 +40,38 @@ pub(super) async fn check(settings: &Settings, config: &Config, report: &mut Rep
     let socket = DataDir::socket(&settings.data_dir(config));
     let Ok(stream) = UnixStream::connect(&socket).await else {
         check_leftover(&socket, report);
-        check_free(config.listen, report).await;
+        check_free(settings, config.listen, report).await;
         return Service::Absent;
     };
     check_socket(&socket, report);
-    // A daemon that hangs is deaf to anything gentler, and loses nothing that is recorded.
-    let restart = match stream.peer_cred().ok().and_then(|peer| peer.pid()) {
-        Some(pid) => format!("kill -9 {pid}; mcpproxy serve"),
-        None => "mcpproxy serve".to_owned(),
-    };
-    match check_running(settings, &restart, report).await {
+    let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    match check_running(settings, pid, report).await {
         Some(listen) => Service::Answers {
             listen: listen.parse().ok(),
-            restart,
+            restart: restart(pid, report),
         },
         None => Service::Silent,
+    }
+}
+
+/// The command that replaces a daemon that answers: it may finish its calls.
+fn restart(pid: Option<i32>, report: &Report) -> String {
+    let serve = report.command("serve");
+    match pid {
+        Some(pid) => {
+            format!("kill {pid}; while kill -0 {pid} 2>/dev/null; do sleep 1; done; {serve}")
+        }
+        None => serve,
+    }
+}
+
+/// The command that replaces a daemon that hangs. It is deaf to anything gentler, and loses nothing
+/// that is recorded.
+fn replace(pid: Option<i32>, report: &Report) -> String {
+    let serve = report.command("serve");
+    match pid {
+        Some(pid) => format!("kill -9 {pid}; {serve}"),
+        None => serve,
     }
 }
 
@@ -78,7 +99,11 @@ fn check_socket(socket: &Path, report: &mut Report) {
 }
 
 /// A daemon that runs has to answer on both of its endpoints. Says where it listens, if it answers.
-async fn check_running(settings: &Settings, restart: &str, report: &mut Report) -> Option<String> {
+async fn check_running(
+    settings: &Settings,
+    pid: Option<i32>,
+    report: &mut Report,
+) -> Option<String> {
     let status = async {
         let api = Api::daemon(settings).await?;
         parse(&api.get("/status").await?)
@@ -90,7 +115,8 @@ async fn check_running(settings: &Settings, restart: &str, report: &mut Report) 
     let status = match status {
         Ok(status) => status,
         Err(cause) => {
-            report.problem(Area::Port, Code::DaemonUnresponsive, None, cause, restart);
+            let fix = replace(pid, report);
+            report.problem(Area::Port, Code::DaemonUnresponsive, None, cause, fix);
             return None;
         }
     };
@@ -109,26 +135,31 @@ async fn check_running(settings: &Settings, restart: &str, report: &mut Report) 
     Some(listen.to_owned())
 }
 
+/// The next port that is free: one that a person can remember, and that is the same tomorrow.
+async fn free_beside(taken: SocketAddr) -> SocketAddr {
+    let mut other = taken;
+    for port in (taken.port().saturating_add(1)..=u16::MAX).take(NEIGHBOURS) {
+        other.set_port(port);
+        if TcpListener::bind(other).await.is_ok() {
+            return other;
+        }
+    }
+    other.set_port(0);
+    let free = TcpListener::bind(other).await;
+    free.and_then(|listener| listener.local_addr())
+        .unwrap_or(other)
+}
+
 /// Without a daemon, the port has to be free for one.
-async fn check_free(listen: SocketAddr, report: &mut Report) {
+async fn check_free(settings: &Settings, listen: SocketAddr, report: &mut Report) {
     match TcpListener::bind(listen).await {
         Ok(_) => report.fine(Area::Port, None, format!("{listen} is free")),
         Err(error) => {
             let holder = daemon::held_by(daemon::Holder::of(listen).as_ref());
             let cause = format!("{listen} cannot be used{holder}: {error}");
-            let mut other = listen;
-            other.set_port(0);
-            let free = TcpListener::bind(other).await;
-            let free = free
-                .and_then(|listener| listener.local_addr())
-                .unwrap_or(other);
-            report.problem(
-                Area::Port,
-                Code::PortInUse,
-                None,
-                cause,
-                format!("mcpproxy serve --listen {free}"),
-            );
+            let program = program_at(settings, None);
+            let fix = format!("{program} serve --listen {}", free_beside(listen).await);
+            report.problem(Area::Port, Code::PortInUse, None, cause, fix);
         }
     }
 }

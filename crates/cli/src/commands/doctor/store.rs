@@ -29,9 +29,7 @@ pub(super) fn can_be_opened(data_dir: &Path, config: &Config, report: &mut Repor
     let folder = data_dir.join("activity");
     let fix = match &error {
         // The daemon keeps it aside and begins a new one.
-        ActivityLogError::Open(OpenError::Store(StoreError::Corrupt(_))) => {
-            "mcpproxy serve".to_owned()
-        }
+        ActivityLogError::Open(OpenError::Store(StoreError::Corrupt(_))) => report.command("serve"),
         ActivityLogError::Open(OpenError::Newer { .. } | OpenError::Foreign(_)) => {
             move_away(&folder)
         }
@@ -67,7 +65,7 @@ pub(super) async fn check(api: &Api, restart: &str, report: &mut Report) -> Opti
                 }
                 None => "the chain of records breaks".to_owned(),
             };
-            let fix = "mcpproxy activity verify";
+            let fix = report.command("activity verify");
             report.problem(Area::Store, Code::StoreTampered, None, cause, fix);
         }
         Err(cause) => {

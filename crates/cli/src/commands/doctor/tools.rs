@@ -45,10 +45,8 @@ pub(super) async fn check(api: &Api, unannotated: Unannotated, report: &mut Repo
             },
             listed(&on_read_lane),
         );
-        let fix = format!(
-            "mcpproxy tools override set {} destructive",
-            shell_word(first)
-        );
+        let tool = shell_word(first);
+        let fix = report.command(&format!("tools override set {tool} destructive"));
         report.warning(Area::Tools, Code::ToolLaneDoubtful, cause, fix);
     }
     if let Some(first) = doubtful_text.first() {
@@ -57,7 +55,7 @@ pub(super) async fn check(api: &Api, unannotated: Unannotated, report: &mut Repo
             count(doubtful_text.len(), "tool"),
             listed(&doubtful_text),
         );
-        let fix = format!("mcpproxy tools show {}", shell_word(first));
+        let fix = report.command(&format!("tools show {}", shell_word(first)));
         report.warning(Area::Tools, Code::ToolTextDoubtful, cause, fix);
     }
 }

@@ -7,9 +7,9 @@ use crate::api::{Api, Needs};
 use crate::args::AddArgs;
 use crate::commands::parse;
 use crate::commands::tools::{lane_entry, summary};
-use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Entry, Format, Printer};
+use crate::{escape, shell};
 
 pub(super) async fn run(args: &AddArgs, settings: &Settings, printer: &Printer) -> Outcome {
     let entry = entry(args);
@@ -90,12 +90,25 @@ fn not_added(failure: Failure, args: &AddArgs) -> Failure {
             ..failure
         };
     }
-    // What the daemon advises is about an entry that is there already.
-    let advice = "put that right and add it again, or add it as it is with `--no-check`";
+    let wants_credentials = ["HTTP 401", "HTTP 403"].iter();
+    let wants_credentials = wants_credentials
+        .into_iter()
+        .any(|status| failure.what.contains(status));
+    let advice = match &args.url {
+        Some(url) if wants_credentials => format!(
+            "run `mcpproxy upstream add {} --url {} --header 'Authorization=Bearer ${{env:TOKEN}}'` with \
+             TOKEN set where mcpproxy starts, or add it as it is with `--no-check`",
+            shell::word(&args.name),
+            shell::word(url),
+        ),
+        _ => "put that right and add it again, or add it as it is with `--no-check`".to_owned(),
+    };
+    // Its own advice is about an entry that is there already.
+    let why = failure.what.split("; set mcpServers.").next();
     Failure {
         what: format!("'{}' is not added", args.name),
-        why: Some(failure.what),
-        advice: Some(advice.to_owned()),
+        why: why.map(str::to_owned),
+        advice: Some(advice),
         ..failure
     }
 }

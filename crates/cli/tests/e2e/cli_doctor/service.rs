@@ -44,9 +44,15 @@ fn servers() -> Router {
     Router::new().route("/api/v1/servers", get(async move || answer))
 }
 
-/// What replaces whoever listens on the socket of a test.
-fn restart() -> String {
+/// What replaces a process that listens on the socket and does not answer.
+fn replace() -> String {
     format!("kill -9 {}; mcpproxy serve", std::process::id())
+}
+
+/// What replaces one that answers: it ends by itself.
+fn restart() -> String {
+    let pid = std::process::id();
+    format!("kill {pid}; while kill -0 {pid} 2>/dev/null; do sleep 1; done; mcpproxy serve")
 }
 
 #[tokio::test]
@@ -89,6 +95,25 @@ async fn a_daemon_that_hangs_is_seen_and_hangs_nobody() {
     assert_eq!(codes(&daemon.home).await, [""; 0]);
 }
 
+/// The daemon goes on with the last good config, and everything else is looked at through it.
+#[tokio::test]
+async fn a_config_that_became_invalid_is_all_that_is_wrong() {
+    let servers = json!({"up": {"command": "cat", "enabled": false}});
+    let daemon = TestDaemon::with_servers(home(), servers).await;
+    daemon.home.write_config_text("{\"mcpServers\": {}, oops}");
+    let output = daemon.home.cli(["doctor", "-o", "json"]).await;
+    output.ended_with(1);
+    assert!(output.stderr.contains("last good config"), "{output:?}");
+    let report = output.json();
+    assert_eq!(report["problems"], 1, "{report}");
+    let checks = report["checks"].as_array().unwrap();
+    let status = |check: &str| &checks.iter().find(|it| it["check"] == check).unwrap()["status"];
+    assert_eq!(status("config"), "problem");
+    for check in ["port", "activity_log", "server"] {
+        assert_eq!(status(check), "ok", "{report}");
+    }
+}
+
 #[tokio::test]
 async fn somebody_else_on_the_socket_is_no_daemon() {
     let home = quiet_home(json!({}));
@@ -99,7 +124,7 @@ async fn somebody_else_on_the_socket_is_no_daemon() {
         }
     });
     let found = problems(&home, &[], &[]).await;
-    assert_eq!(named(&found, "DAEMON_UNRESPONSIVE").fix, restart());
+    assert_eq!(named(&found, "DAEMON_UNRESPONSIVE").fix, replace());
 }
 
 #[tokio::test]

@@ -41,12 +41,12 @@ fn text_is_cut_by_characters_and_the_rest_is_named() {
         "content": [text(&"ä".repeat(60)), {"type": "x"}, text(&"ö".repeat(60))],
         "isError": false
     }));
-    assert_eq!(shown["content"][0]["text"], "ä".repeat(60));
-    assert_eq!(shown["content"][1]["type"], "x");
+    assert_eq!(shown["content"][1]["text"], "ä".repeat(60));
+    assert_eq!(shown["content"][2]["type"], "x");
     // The block between them has twelve characters.
-    assert_eq!(shown["content"][2]["text"], "ö".repeat(28));
+    assert_eq!(shown["content"][3]["text"], "ö".repeat(28));
     assert_eq!(whole.chars().skip(89).collect::<String>(), "ö".repeat(32));
-    let notice = shown["content"][3]["text"].as_str().unwrap();
+    let notice = shown["content"][0]["text"].as_str().unwrap();
     assert!(notice.contains("first 89 of"), "{notice}");
     assert!(
         notice.contains(r#"read_cache {"key": "k", "offset": 89}"#),
@@ -67,11 +67,13 @@ fn blocks_of_every_type_are_left_out_and_kept() {
         json!([large]),
     ] {
         let (whole, shown) = cut(&json!({"content": [text("before"), block, text("behind")]}));
-        assert_eq!(shown["content"][0]["text"], "before");
-        assert_eq!(shown["content"][2]["text"], "behind");
-        let kept: Value = serde_json::from_str(&noted(&whole, &shown["content"][1])).unwrap();
+        let first = shown["content"][0]["text"].as_str().unwrap();
+        assert!(first.contains("1 part is left out"), "{first}");
+        assert_eq!(shown["content"][1]["text"], "before");
+        assert_eq!(shown["content"][3]["text"], "behind");
+        let kept: Value = serde_json::from_str(&noted(&whole, &shown["content"][2])).unwrap();
         assert_eq!(kept, block);
-        assert!(shown.to_string().len() < 600, "{shown}");
+        assert!(shown.to_string().len() < 750, "{shown}");
     }
 }
 
@@ -82,13 +84,13 @@ fn members_that_do_not_fit_are_left_out_and_kept() {
         let (whole, shown) = cut(&json!({"content": [text("t")], name: large, "isError": true}));
         assert!(shown.get(name).is_none());
         assert_eq!(shown["isError"], true);
-        assert!(shown["content"][1]["text"].as_str().unwrap().contains(name));
-        assert_eq!(noted(&whole, &shown["content"][1]), large.to_string());
+        assert!(shown["content"][2]["text"].as_str().unwrap().contains(name));
+        assert_eq!(noted(&whole, &shown["content"][2]), large.to_string());
     }
     let of_block = json!({"type": "text", "text": "t", "_meta": "A".repeat(2_000)});
     let (whole, shown) = cut(&json!({"content": [of_block]}));
-    assert_eq!(shown["content"][0], text("t"));
-    assert_eq!(noted(&whole, &shown["content"][1]), of_block.to_string());
+    assert_eq!(shown["content"][1], text("t"));
+    assert_eq!(noted(&whole, &shown["content"][2]), of_block.to_string());
 }
 
 #[test]
@@ -148,6 +150,24 @@ fn structured_content_that_repeats_the_text_is_kept_once() {
     let spaced = serde_json::to_string_pretty(&rows).unwrap();
     let (whole, _) = cut(&json!({"content": [text(&spaced)], "structuredContent": rows}));
     assert_eq!(whole, spaced);
+    let items = ["x".repeat(80), r#"{"y": 1}"#.to_owned(), "z".repeat(80)];
+    let (whole, _) = cut(&json!({
+        "content": [text(&items[0]), text(&items[1]), text(&items[2])],
+        "structuredContent": {"result": [items[0], {"y": 1}, items[2]]}
+    }));
+    assert_eq!(whole, items.join("\n"));
+}
+
+#[test]
+fn structured_content_that_repeats_the_text_is_counted_once() {
+    let said = "x".repeat(80);
+    let result = json!({"content": [text(&said)], "structuredContent": {"result": said}});
+    assert!(Cut::new(&raw(&result), 100).is_none());
+    let image = json!({"type": "image", "data": "A".repeat(200)});
+    let (_, shown) = cut(&json!({
+        "content": [text(&said), image], "structuredContent": {"result": said}
+    }));
+    assert_eq!(shown.to_string().matches(&said).count(), 1, "{shown}");
 }
 
 #[test]
