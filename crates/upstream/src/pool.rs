@@ -419,9 +419,12 @@ impl Pool {
     }
 }
 
-/// Tells a server of a subscription. The shared connection has it as well, so a refusal here is no
-/// failure of the request.
+/// Tells a process of a subscription. The shared connection has it as well, so a refusal here is no
+/// failure of the request. Over HTTP both lead to the same server, and clients would hear of each change twice.
 async fn tell(connection: &Connection, method: &str, uri: &str) {
+    if connection.pid.is_none() {
+        return;
+    }
     if let Err(error) = subscriptions::tell(connection, method, uri, SUBSCRIBING).await {
         tracing::debug!(
             method,

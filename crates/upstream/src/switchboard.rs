@@ -205,7 +205,7 @@ impl Events for Switchboard {
             "notifications/tools/list_changed" => self.context.tools_changed.notify_one(),
             // The server tells every connection of the same change; clients are to hear of it once.
             "notifications/prompts/list_changed" | "notifications/resources/list_changed"
-                if self.private => {}
+                if !self.main => {}
             "notifications/prompts/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/resources/updated" => self.announce(&notification),
@@ -330,6 +330,35 @@ mod tests {
         };
         let answer = switchboard.request(request, origin).now_or_never().unwrap();
         answer.ok().map(|raw| raw.get().parse().unwrap())
+    }
+
+    /// Counts what it hears.
+    #[derive(Debug, Default)]
+    struct Heard(std::sync::atomic::AtomicUsize);
+
+    impl crate::FleetListener for Heard {
+        fn hear(&self, _: &ServerName, _: &Notification) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_change_that_every_connection_is_told_of_is_announced_once() {
+        let (context, heard) = (context(), Arc::new(Heard::default()));
+        let _ = context.audience.set(Arc::clone(&heard) as _);
+        let connections = [
+            Switchboard::shared(context.clone()),
+            Switchboard::among_silent(context.clone()),
+            Switchboard::private(context.clone()),
+            Switchboard::private(context),
+        ];
+        for list in ["prompts", "resources"] {
+            let changed = format!("notifications/{list}/list_changed");
+            for connection in &connections {
+                connection.notification(Notification::new(&*changed, None), Origin::Connection);
+            }
+        }
+        assert_eq!(heard.0.load(std::sync::atomic::Ordering::Relaxed), 2);
     }
 
     proptest! {
