@@ -581,14 +581,13 @@ impl Upstream {
         if shared.client.era() == Era::Legacy || shared.is_modern_only() {
             return None;
         }
-        let lease = match self.pool.held_by_silent() {
-            Some(held) => held,
-            None => {
-                let began = Instant::now();
-                let wanted = Wanted::by_silent(Some(&shared));
-                let leasing = self.lease(wanted, began, began + self.server.timeout / 2);
-                leasing.await.ok()?.ok()?
-            }
+        let lease = if let Some(held) = self.pool.held_by_silent() {
+            held
+        } else {
+            let began = Instant::now();
+            let wanted = Wanted::by_silent(Some(&shared));
+            let leasing = self.lease(wanted, began, began + self.server.timeout / 2);
+            leasing.await.ok()?.ok()?
         };
         Some(lease.connection.client.handshake())
     }

@@ -145,7 +145,8 @@ impl Service for ServerEndpoint {
         let legacy = if client.protocol.is_modern() {
             None
         } else {
-            let handshake = async { Ok(upstream.legacy_handshake().await) };
+            // Boxed: it may connect, and that state must not be part of every request's.
+            let handshake = Box::pin(async { Ok(upstream.legacy_handshake().await) });
             until_interrupted(&self.engine, handshake).await?
         };
         let status = upstream.status();
