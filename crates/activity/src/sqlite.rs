@@ -63,7 +63,7 @@ use queue::{Job, Queue};
 use writer::{SharedHealth, Writer};
 
 /// How long a question waits for what was recorded before it.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How far a watcher may fall behind before it loses its place.
 const WATCHED_EVENTS: usize = 1_024;
