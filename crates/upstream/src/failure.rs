@@ -187,7 +187,7 @@ impl ConnectFailure {
             ),
             (Self::Resolve(_), _) => (
                 true,
-                format!("set the variable where mcpproxy is started, or correct {entry}"),
+                format!("then start mcpproxy again, or correct {entry}"),
             ),
             (Self::Url(_), _) => (true, format!("correct {entry}.url")),
             (Self::Header { .. }, _) => (true, format!("correct {entry}.headers")),

@@ -106,7 +106,7 @@ enum Chosen {
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The upstream is not connected.
-    #[error("{server} is {}{}", .state.as_str(), failure_suffix(.state))]
+    #[error("{server} {}{}", condition(.state), failure_suffix(.state))]
     Unavailable { server: ServerName, state: State },
     /// So many calls wait already that this one was turned away.
     #[error(
@@ -712,6 +712,14 @@ impl Chosen {
                 None => std::future::pending().await,
             }
         }
+    }
+}
+
+/// The state as the end of a sentence.
+fn condition(state: &State) -> String {
+    match state {
+        State::Failed { .. } => "has failed".to_owned(),
+        other => format!("is {}", other.as_str()),
     }
 }
 

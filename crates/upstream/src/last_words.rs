@@ -26,7 +26,7 @@ fn of_npm<'a>(lines: &[&'a String], most: usize) -> Option<Vec<&'a String>> {
         rest.map(str::trim)
     };
     let code = |line: &&'a String| said(line).is_some_and(|rest| rest.starts_with("code "));
-    let begin = lines.iter().rposition(|line| code(line))?;
+    let begin = lines.iter().rposition(code)?;
     let has_words =
         |line: &&'a String| said(line).is_none_or(|rest| rest.contains(char::is_whitespace));
     let chosen = lines[begin..].iter().copied().filter(has_words);

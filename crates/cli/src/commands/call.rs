@@ -17,6 +17,9 @@ use crate::{escape, shell};
 /// How a call of a tool that nobody has is answered.
 const FOR_AGENTS: &str = " Find tools with retrieve_tools.";
 
+/// What an agent is told to ask for, which a person does.
+const FOR_OPERATORS: &str = "; ask the operator to run ";
+
 /// Bytes of an option's value that are repeated in a command to copy.
 const MOST_REPEATED: usize = 500;
 
@@ -101,12 +104,18 @@ fn for_people(mut failure: Failure, again: &Again) -> Failure {
             "if that is meant, run `{program} call tool-{operation} {arguments}`"
         ));
     }
+    if let Some((what, command)) = failure.what.split_once(FOR_OPERATORS) {
+        let (what, advice) = (what.to_owned(), format!("run {command}"));
+        failure.what = what;
+        return failure.advice(advice);
+    }
     if failure.what.ends_with(FOR_AGENTS) {
         failure.what = failure.what.replace(FOR_AGENTS, "");
         return failure.advice("find tools with `mcpproxy tools search` or `mcpproxy tools list`");
     }
     if failure.code.as_deref() == Some("INVALID_ARGS") {
-        failure.what = failure.what.replace("args_json", "--args");
+        let what = failure.what.replace("args_json", "--args");
+        failure.what = what.replace("expected ident", "expected value");
         return failure.advice("give one JSON object, as --args '{\"title\": \"Hello\"}'");
     }
     failure

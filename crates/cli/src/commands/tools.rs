@@ -118,12 +118,12 @@ pub(super) async fn note_failed_servers(
         let wanted = only.is_none_or(|name| server["name"] == name);
         if let (true, Some(error)) = (wanted, server["last_error"].as_str()) {
             any = true;
-            let text = format!(
-                "warning: {} is {}: {error}; {}",
-                text(server, "name"),
-                text(server, "state"),
-                text(server, "advice")
-            );
+            let state = match text(server, "state") {
+                "failed" => "has failed".to_owned(),
+                state => format!("is {state}"),
+            };
+            let (name, advice) = (text(server, "name"), text(server, "advice"));
+            let text = format!("warning: {name} {state}: {error}; {advice}");
             printer.note(&escape::line(&text));
         }
     }

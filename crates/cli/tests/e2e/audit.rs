@@ -173,7 +173,7 @@ async fn a_server_that_is_down_does_not_keep_the_others_from_being_audited() {
         "read_only"
     );
     assert!(
-        output.stderr.contains("gone is failed"),
+        output.stderr.contains("gone has failed"),
         "{}",
         output.stderr
     );

@@ -45,6 +45,28 @@ async fn what_is_not_text_is_described() {
     );
 }
 
+#[tokio::test]
+async fn errors_are_in_words_for_people() {
+    let (home, _) = prepared();
+    let call = ["call", "tool-read", "up:look", "--args", "title=x"];
+    let output = home.cli(call).await;
+    output.ended_with(2);
+    assert!(!output.stderr.contains("ident"), "{}", output.stderr);
+    let output = home.cli(["tools", "show", "up:qqqqqqqqqqqqqq"]).await;
+    output.ended_with(6);
+    assert!(!output.stderr.contains("/api/"), "{}", output.stderr);
+    // An override that is gone need not match anything.
+    for (change, warned) in [
+        (&["set", "no:tool", "write"][..], true),
+        (&["clear", "no:tool"], false),
+    ] {
+        let change = [&["tools", "override"], change].concat();
+        let output = home.cli(change).await;
+        let found = output.succeeded().stderr.contains("no tool matches");
+        assert_eq!(found, warned, "{}", output.stderr);
+    }
+}
+
 /// Up to `limits.request_bytes`, which is 4 MiB.
 #[tokio::test]
 async fn arguments_may_be_as_large_as_a_request() {

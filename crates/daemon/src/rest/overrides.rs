@@ -132,7 +132,8 @@ fn describe(in_force: &InForce, pattern: &str, tier: Option<Tier>) -> Override {
         .filter(|entry| compiled.tier_for(&entry.tool.id).is_some())
         .count();
     let near = catalog.suggest_tools(pattern);
-    let warning = (tools == 0).then(|| match near.first() {
+    // An override that is gone need not match anything.
+    let warning = (tools == 0 && tier.is_some()).then(|| match near.first() {
         Some(near) => format!("no tool matches '{pattern}' now; did you mean '{near}'?"),
         None => format!("no tool matches '{pattern}' now"),
     });

@@ -232,7 +232,7 @@ pub(super) async fn show(State(state): State<AppState>, Segment(name): Segment) 
         let error = ApiError::not_found(format!("there is no tool '{name}'"));
         return Err(match near.first() {
             Some(near) => error.hint(format!("did you mean '{near}'?")),
-            None => error.hint("list them with `mcpproxy tools list` or GET /api/v1/tools"),
+            None => error.hint("list them with `mcpproxy tools list`"),
         });
     };
     Ok(Data(Tool {
