@@ -98,7 +98,7 @@ async fn failures_that_stay_say_what_to_do() {
     let advice = [
         ("absent", "no-such-program-anywhere"),
         ("unauthorized", "Authorization"),
-        ("forbidden", "credentials"),
+        ("forbidden", "does not accept the login"),
         ("missing", "url"),
         ("gone", "url"),
     ];

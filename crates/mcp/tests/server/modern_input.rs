@@ -251,6 +251,7 @@ async fn a_call_that_ends_while_it_waits_is_answered_by_the_retry() {
     let endpoint = Endpoint::open().await;
     let answer = endpoint.answer(&tool(1, "impatient", &json!({}))).await;
     let state = asks_for(&answer, &["input-1"]);
+    endpoint.script.until(|events| events.finished == 1).await;
     let call = tool(1, "impatient", &json!({}));
     let again = retry(&call, 2, &state, &json!({}));
     let answer = endpoint.answer(&again).await;
