@@ -28,7 +28,9 @@ pub(super) fn cases() -> Vec<Case> {
             "kill -9 and start with 30 upstreams under clients of both eras",
             restart,
         ),
-        case("R21", "kill -9 under load, again and again", kill_rounds).alone(),
+        case("R21", "kill -9 under load, again and again", kill_rounds)
+            .alone()
+            .unhurried(),
         case(
             "R22",
             "3 copies of the data directory, file by file under load",

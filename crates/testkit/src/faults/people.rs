@@ -55,12 +55,10 @@ async fn stolen_handles() -> Report {
     let mut proxy = setup.start().await;
     proxy.ready("up").await;
     let result = proxy.read("up:large").await.ok().to_string();
-    let key = result
-        .split("read_cache")
-        .nth(1)
-        .expect("a key of read_cache")
-        .to_owned();
-    let key: String = key
+    // The note comes before the text: `read_cache {"key": "...", "offset": 1}`.
+    let (_, note) = result.split_once("read_cache").expect("a note");
+    let (arguments, _) = note.split_once("offset").expect("a key and an offset");
+    let key = arguments
         .split(|character: char| !character.is_ascii_alphanumeric() && !"-_".contains(character))
         .max_by_key(|word| word.len())
         .expect("a key")

@@ -18,7 +18,7 @@ use crate::{HttpUpstream, Outcome, Script, Tool, process, wait_until};
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        case("R31", "10,000 tools of 200 servers", many_tools).alone(),
+        case("R31", "10,000 tools of 500 servers", many_tools).alone(),
         case(
             "R32",
             "10 agents for 10 s in front of 5 upstreams",
@@ -40,8 +40,8 @@ async fn many_tools() -> Report {
         "invoice", "calendar", "deploy", "ticket", "photo", "metric", "branch", "contact",
     ];
     let mut upstreams = Vec::new();
-    for server in 0..200 {
-        let tools = (0..50).map(|number| {
+    for server in 0..500 {
+        let tools = (0..20).map(|number| {
             let word = words[(server + number) % words.len()];
             Tool::defined(&json!({
                 "name": format!("{word}_{number}"),
