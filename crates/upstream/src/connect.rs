@@ -14,11 +14,11 @@ use tokio::task::JoinHandle;
 
 use crate::era::EraMemory;
 use crate::failure::{ConnectFailure, Exit};
-use crate::last_words::telling;
 use crate::listing::budget;
 use crate::process::CommandLine;
 use crate::starts::Starts;
 use crate::stderr::StderrLog;
+use crate::stderr_excerpt::excerpt;
 
 /// How long a server may take to say hello. `npx` may have to fetch it first.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -266,7 +266,7 @@ impl Process {
         }
         Exit {
             status,
-            stderr: telling(
+            stderr: excerpt(
                 &self.log.tail_since(self.written_before, SEARCHED_LINES),
                 QUOTED_LINES,
             ),

@@ -26,8 +26,8 @@ const PROGRESS_BACKLOG: usize = 64;
 /// How long the reports that came with an answer may take to be passed on before the answer.
 const LAST_REPORTS: Duration = Duration::from_secs(1);
 
-/// Reports of progress give a call its time again, up to this many times in all.
-const MOST_TIMES: u32 = 10;
+/// Progress notifications restart the timeout of a call, which may take this many timeouts in all.
+const MOST_TIMEOUTS: u32 = 10;
 
 /// How long the reader gets for what a process wrote before it ended.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
@@ -64,7 +64,7 @@ pub(crate) struct Outgoing<'a> {
     pub method: &'a str,
     pub params: Option<Json<'a>>,
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
-    /// Time in which the server waits for the client does not count, and each report of progress begins it anew.
+    /// Time in which the server waits for the client does not count; a progress notification restarts it.
     pub timeout: Duration,
     /// Whether it may be sent twice.
     pub repeatable: bool,
@@ -336,8 +336,8 @@ async fn unless_late<T>(
     answering: impl Future<Output = Result<T, RequestError>>,
 ) -> Result<T, RequestError> {
     tokio::pin!(answering);
-    let (mut left, mut left_in_all) = (timeout, timeout.saturating_mul(MOST_TIMES));
-    // What has counted when the time begins anew.
+    let (mut left, mut left_in_all) = (timeout, timeout.saturating_mul(MOST_TIMEOUTS));
+    // What has counted so far, also before the last restart.
     let mut counted = Duration::ZERO;
     loop {
         let waits_for_client = *questions.borrow_and_update() > 0;

@@ -14,7 +14,6 @@ mod failure;
 mod fleet;
 mod handle;
 mod health;
-mod last_words;
 mod listing;
 mod params;
 mod pool;
@@ -23,6 +22,7 @@ mod queue;
 mod starts;
 mod state;
 mod stderr;
+mod stderr_excerpt;
 mod subscriptions;
 mod switchboard;
 

@@ -228,7 +228,7 @@ fn readable_block(block: &Value) -> String {
     format!("[{}]\n{text}", escape::line(&head))
 }
 
-/// How many bytes there are in so much base64.
+/// The number of bytes that base64 text decodes to.
 fn decoded_length(base64: &str) -> u64 {
     let digits = base64
         .bytes()

@@ -163,6 +163,20 @@ async fn what_cannot_be_called_is_refused_and_recorded_and_not_sent() {
     assert_eq!(data["activities"].as_array().unwrap().len(), 6, "{data}");
 }
 
+/// SDKs of the legacy era refuse the whole list for such a schema, on `/mcp/direct` that of all servers.
+#[tokio::test]
+async fn a_legacy_client_is_shown_no_output_schema_of_anything_but_an_object() {
+    let odd = json!({"name": "rows", "inputSchema": {"type": "object"},
+        "outputSchema": {"type": "array"}, "annotations": {"readOnlyHint": true}});
+    let front = Front::of([Tool::defined(&odd), Tool::read_only("look")]).await;
+    for path in ["/mcp/server/up", "/mcp/direct"] {
+        let session = Session::open(&front.daemon.url(path)).await;
+        let list = session.request("tools/list", "{}").await.result.unwrap();
+        assert!(list.contains("rows") && list.contains("look"), "{list}");
+        assert!(!list.contains("outputSchema"), "{list}");
+    }
+}
+
 /// Uses everything that the fixture offers, and is asked what it asks.
 async fn use_everything(visitor: &Visitor, prefix: &str) {
     let tool = |name: &str| format!("{prefix}{name}");

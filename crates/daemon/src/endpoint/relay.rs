@@ -29,7 +29,7 @@ waited for";
 /// How long a request that is interrupted gets to say so in its own words.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// As much of an unknown tool's name is repeated.
+/// The most characters that are repeated of an unknown tool's name.
 const LONGEST_NAME: usize = 200;
 
 pub(super) type Answer = Result<Box<RawValue>, ErrorObject>;
@@ -126,7 +126,7 @@ pub(super) async fn forward(
     answer.await?.map_err(to_error)
 }
 
-/// Calls a tool on the one path, and answers as the upstream did. `name` is what the client calls the tool.
+/// Calls a tool on the one path, and answers as the upstream did. `name` is the tool's name at this endpoint.
 pub(super) async fn call_tool(
     engine: &Engine,
     name: &str,

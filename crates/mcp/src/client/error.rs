@@ -216,7 +216,7 @@ impl RequestError {
     }
 }
 
-/// As much of a text that is no JSON-RPC error is passed on.
+/// The most characters that are passed on of a text that is no JSON-RPC error.
 const LONGEST_DETAIL: usize = 200;
 
 impl HttpFailure {
@@ -268,6 +268,33 @@ impl From<EventTooLarge> for RequestError {
     fn from(source: EventTooLarge) -> Self {
         Self::TooLarge {
             bytes: source.bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(body: &str) -> String {
+        let failure = HttpFailure {
+            status: StatusCode::BAD_REQUEST,
+            www_authenticate: Vec::new(),
+            error: None,
+            body: body.to_owned(),
+        };
+        failure.to_string()
+    }
+
+    #[test]
+    fn what_a_server_says_in_plain_text_is_passed_on() {
+        let plain = "the server answered HTTP 400 Bad Request";
+        let text = "JSON RPC not handled: \"x/y\" unsupported\nmore\n";
+        assert!(shown(text).contains("not handled"), "{}", shown(text));
+        assert!(!shown(text).contains("more"));
+        assert!(!shown("\u{1b}[2J").contains('\u{1b}'));
+        for body in ["", "<html>", "{\"error\":1}"] {
+            assert_eq!(shown(body), plain);
         }
     }
 }

@@ -43,9 +43,9 @@ pub(super) async fn answer<S: Service>(
                 cancelled: call.cancelled.clone(),
                 log_level: None,
             };
-            let method = request.method.clone();
+            let legacy_form = legacy_form::of_results(&request.method);
             let outcome = run(service, request, context).await;
-            outcome.map(|result| legacy_form::result(&method, result))
+            outcome.map(|result| legacy_form.and_then(|of| of(&result)).unwrap_or(result))
         }
     };
     if call.cancelled.is_cancelled() {

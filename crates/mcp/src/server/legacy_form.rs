@@ -7,14 +7,16 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::session_id::unguessable;
 use crate::{Json, Members};
 
-/// The result of a request in a form of the legacy era. Nearly always that is the result itself.
-pub(super) fn result(method: &str, result: Box<RawValue>) -> Box<RawValue> {
-    let projected = match method {
-        "tools/list" => tools(&result),
-        "tools/call" => called(&result),
+/// Gives a result its legacy form; `None` if it has that already, as nearly every result has.
+type Projection = fn(&RawValue) -> Option<Box<RawValue>>;
+
+/// What the results of a method need for a legacy client.
+pub(super) fn of_results(method: &str) -> Option<Projection> {
+    match method {
+        "tools/list" => Some(tools),
+        "tools/call" => Some(called),
         _ => None,
-    };
-    projected.unwrap_or(result)
+    }
 }
 
 /// The params of a question in a form of the legacy era, which wants an id of an address to be visited.
@@ -96,7 +98,8 @@ mod tests {
     }
 
     fn projected(method: &str, text: &str) -> String {
-        result(method, raw(text)).get().to_owned()
+        let projected = of_results(method).unwrap()(&raw(text));
+        projected.map_or_else(|| text.to_owned(), |projected| projected.get().to_owned())
     }
 
     #[test]

@@ -6,9 +6,9 @@ const NPM: [&str; 2] = ["npm error ", "npm ERR! "];
 /// What a line has that names an error.
 const MARKS: [&str; 6] = ["Error:", "error:", "ERROR", "Exception:", "panic", "fatal:"];
 
-/// At most so many of these lines, in their order: the last ones, unless they are the end of a
+/// Up to `most` of these lines, in their order: the last ones, unless they are the end of a
 /// report whose beginning says what happened.
-pub(crate) fn telling(lines: &[String], most: usize) -> Vec<String> {
+pub(crate) fn excerpt(lines: &[String], most: usize) -> Vec<String> {
     let lines: Vec<&String> = lines
         .iter()
         .filter(|line| !line.trim().is_empty())
@@ -49,7 +49,7 @@ mod tests {
 
     fn chosen(text: &str) -> Vec<String> {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        telling(&lines, 3)
+        excerpt(&lines, 3)
     }
 
     #[test]
