@@ -1,5 +1,5 @@
-//! How commands reach the product: through the daemon's socket, or, where no daemon runs, through
-//! the same routes in this very process.
+//! How commands reach the product: through the daemon's socket. Those that only read files use the
+//! same routes in this very process where no daemon runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,51 +12,59 @@ use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use config::{Config, ServerConfig, Settings};
-use daemon::{ActivityLogError, DataDir, Engine, Pins};
+use daemon::{ActivityLogError, DataDir, DataDirError, Engine, Pins};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use mcp::RawValue;
 use platform::Watchdog;
-use redact::SharedRedactor;
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tower::ServiceExt;
 
+use crate::background;
 use crate::exit::{Exit, Failure};
 use crate::printer::Printer;
 
-/// How long a command without a daemon waits for its upstreams.
+/// How long servers may take to connect until a command goes on without them.
 const SETTLE: Duration = Duration::from_secs(30);
+
+/// How long a command goes on without a word to the user.
+const SILENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// How long a daemon may take to say that it is there; a busy one has other things to do.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) enum Api {
-    Daemon { socket: PathBuf },
-    InProcess { engine: Arc<Engine>, router: Router },
-}
-
-/// What a command without a daemon has to start.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Needs<'a> {
-    AllServers,
-    /// Only this one, if there is one of that name; the others stay known but switched off.
-    Server(&'a str),
-    /// Servers that are only looked at: nothing is remembered of them.
-    Visit,
-    /// No server: only what is recorded matters.
-    Log,
-    /// No server, though all are known: the config is looked at or edited.
-    Config,
+    Daemon {
+        socket: PathBuf,
+    },
+    /// For what is recorded, or for a server that is only looked at.
+    InProcess {
+        engine: Arc<Engine>,
+        router: Router,
+    },
 }
 
 #[derive(Deserialize)]
 struct Envelope {
     data: Option<Box<RawValue>>,
     error: Option<ApiFailure>,
+}
+
+#[derive(Deserialize)]
+struct Servers {
+    servers: Vec<ServerEntry>,
+}
+
+#[derive(Deserialize)]
+struct ServerEntry {
+    name: String,
+    state: String,
+    tools: u64,
 }
 
 #[derive(Deserialize)]
@@ -69,75 +77,40 @@ struct ApiFailure {
 // === impl Api ===
 
 impl Api {
-    /// Finds the daemon that uses the data directory, or stands in for it.
-    pub(crate) async fn reach(settings: &Settings, needs: Needs<'_>) -> Result<Self, Failure> {
-        let config = match crate::settings::load(settings) {
-            Ok(loaded) => loaded.config,
-            Err(failure) => return Self::despite(failure, settings).await,
-        };
-        let socket = DataDir::socket(&settings.data_dir(&config));
-        if UnixStream::connect(&socket).await.is_ok() {
-            answers(&socket).await?;
-            return Ok(Self::Daemon { socket });
-        }
-        Self::in_process(settings, config, needs).await
+    /// The daemon of these settings, which is started where there is none.
+    pub(crate) async fn start(settings: &Settings) -> Result<Self, Failure> {
+        let data_dir = Self::data_dir(settings).await?;
+        background::ensure(settings, &data_dir).await?;
+        Ok(Self::Daemon {
+            socket: DataDir::socket(&data_dir),
+        })
     }
 
-    /// A daemon that runs goes on with the last good config, so that a file that is broken keeps
-    /// nobody from asking it.
-    async fn despite(failure: Failure, settings: &Settings) -> Result<Self, Failure> {
-        let socket = DataDir::socket(&settings.data_dir(&Config::default()));
-        if UnixStream::connect(&socket).await.is_err() {
-            return Err(failure);
-        }
-        answers(&socket).await?;
-        let what = failure.one_line();
-        Printer::warning(&format!(
-            "{what}; the daemon goes on with the last good config"
-        ));
-        Ok(Self::Daemon { socket })
+    /// Where the daemon of these settings listens for commands.
+    pub(crate) async fn socket(settings: &Settings) -> Result<PathBuf, Failure> {
+        Ok(DataDir::socket(&Self::data_dir(settings).await?))
     }
 
-    async fn in_process(
-        settings: &Settings,
-        config: Config,
-        needs: Needs<'_>,
-    ) -> Result<Self, Failure> {
-        let data_dir = needs.data_dir(&settings.data_dir(&config))?;
-        let mut launch_context =
-            daemon::launch_context(&data_dir, Watchdog::of_this_program(), &config);
-        launch_context.dormant = matches!(needs, Needs::Config);
-        let redactor = &launch_context.redactor;
-        let activity = needs.open_log(&data_dir, &config, redactor).await?;
-        let pins = match needs {
-            Needs::AllServers | Needs::Server(_) => open_pins(&data_dir)?,
-            Needs::Visit | Needs::Log | Needs::Config => Pins::forgetful(),
-        };
-        let config = Arc::new(needs.reduce(config));
-        let engine = Engine::start(config, launch_context, activity, pins).await;
-        engine.settled(Instant::now() + SETTLE).await;
-        let router = daemon::local_router(Arc::clone(&engine), settings.clone());
-        Ok(Self::InProcess { engine, router })
-    }
-
-    /// An engine of its own for one server that is not in the config.
-    pub(crate) async fn visit(settings: &Settings, server: ServerConfig) -> Result<Self, Failure> {
-        let mut config = crate::settings::load(settings)?.config;
-        config.mcp_servers = vec![server];
-        Self::in_process(settings, config, Needs::Visit).await
+    /// What the daemon of these settings writes about itself. A config that is not valid may be what
+    /// it writes about.
+    pub(crate) fn daemon_log(settings: &Settings) -> PathBuf {
+        let config = crate::settings::load(settings).map(|loaded| loaded.config);
+        DataDir::log(&settings.data_dir(&config.unwrap_or_default()))
     }
 
     /// The daemon that is running; for what makes no sense without one.
     pub(crate) async fn daemon(settings: &Settings) -> Result<Self, Failure> {
-        let config = match crate::settings::load(settings) {
-            Ok(loaded) => loaded.config,
-            Err(failure) => return Self::despite(failure, settings).await,
-        };
-        let socket = DataDir::socket(&settings.data_dir(&config));
-        match UnixStream::connect(&socket).await {
+        Self::at(&DataDir::socket(&Self::data_dir(settings).await?)).await
+    }
+
+    /// The daemon behind this socket.
+    pub(crate) async fn at(socket: &Path) -> Result<Self, Failure> {
+        match UnixStream::connect(socket).await {
             Ok(_) => {
-                answers(&socket).await?;
-                Ok(Self::Daemon { socket })
+                answers(socket).await?;
+                Ok(Self::Daemon {
+                    socket: socket.to_owned(),
+                })
             }
             Err(error) => {
                 let socket = socket.display();
@@ -152,6 +125,101 @@ impl Api {
                     .why(why)
                     .advice("start it with `mcpproxy serve`"))
             }
+        }
+    }
+
+    /// For what is recorded: the daemon, or, where none runs, its files, of which none is changed.
+    pub(crate) async fn for_log(settings: &Settings) -> Result<Self, Failure> {
+        let data_dir = Self::data_dir(settings).await?;
+        let socket = DataDir::socket(&data_dir);
+        if UnixStream::connect(&socket).await.is_ok() {
+            return Self::at(&socket).await;
+        }
+        let mut config = crate::settings::load(settings)?.config;
+        config.mcp_servers.clear();
+        let data_dir = DataDir::as_it_is(&data_dir).map_err(|error| data_dir_failure(&error))?;
+        Self::in_process(settings, config, &data_dir).await
+    }
+
+    /// An engine of its own for one server that is not in the config. Nothing is remembered of it.
+    pub(crate) async fn visit(settings: &Settings, server: ServerConfig) -> Result<Self, Failure> {
+        let mut config = crate::settings::load(settings)?.config;
+        let data_dir = DataDir::prepare(&settings.data_dir(&config));
+        let data_dir = data_dir.map_err(|error| data_dir_failure(&error))?;
+        config.mcp_servers = vec![server];
+        Self::in_process(settings, config, &data_dir).await
+    }
+
+    async fn in_process(
+        settings: &Settings,
+        config: Config,
+        data_dir: &DataDir,
+    ) -> Result<Self, Failure> {
+        let launch_context = daemon::launch_context(data_dir, Watchdog::of_this_program(), &config);
+        let activity = read_log(data_dir, &config)?;
+        let engine = Engine::start(
+            Arc::new(config),
+            launch_context,
+            activity,
+            Pins::forgetful(),
+        )
+        .await;
+        engine.settled(Instant::now() + SETTLE).await;
+        let router = daemon::local_router(Arc::clone(&engine), settings.clone());
+        Ok(Self::InProcess { engine, router })
+    }
+
+    /// Where the daemon of these settings keeps its data. A daemon that runs goes on with the last
+    /// good config, so that a file that is broken keeps nobody from asking it.
+    async fn data_dir(settings: &Settings) -> Result<PathBuf, Failure> {
+        let failure = match crate::settings::load(settings) {
+            Ok(loaded) => return Ok(settings.data_dir(&loaded.config)),
+            Err(failure) => failure,
+        };
+        let data_dir = settings.data_dir(&Config::default());
+        let socket = DataDir::socket(&data_dir);
+        if UnixStream::connect(&socket).await.is_err() {
+            return Err(failure);
+        }
+        let what = failure.one_line();
+        Printer::warning(&format!(
+            "{what}; the daemon goes on with the last good config"
+        ));
+        Ok(data_dir)
+    }
+
+    /// Waits until what is known of the tools of a server, or of all, is no longer nothing: a daemon
+    /// that was just started knows only the servers it has seen before.
+    pub(crate) async fn tools_known(&self, server: Option<&str>) -> Result<(), Failure> {
+        self.no_longer(|entry| {
+            let wanted = server.is_none_or(|server| entry.name == server);
+            wanted && entry.state == "connecting" && entry.tools == 0
+        })
+        .await
+    }
+
+    /// Waits until a server is connected, or has failed to.
+    pub(crate) async fn connected(&self, server: &str) -> Result<(), Failure> {
+        self.no_longer(|entry| entry.name == server && entry.state == "connecting")
+            .await
+    }
+
+    /// Waits until no server is as described.
+    async fn no_longer(&self, described: impl Fn(&ServerEntry) -> bool) -> Result<(), Failure> {
+        let begun = Instant::now();
+        let mut told = false;
+        loop {
+            let servers: Servers = crate::commands::parse_as(&self.get("/servers").await?)?;
+            let waiting = servers.servers.iter().filter(|entry| described(entry));
+            let waiting: Vec<&str> = waiting.map(|entry| entry.name.as_str()).collect();
+            if waiting.is_empty() || begun.elapsed() > SETTLE {
+                return Ok(());
+            }
+            if begun.elapsed() > SILENCE && !told {
+                told = true;
+                Printer::progress_note(&format!("still connecting: {}", waiting.join(", ")));
+            }
+            tokio::time::sleep(PAUSE).await;
         }
     }
 
@@ -254,66 +322,6 @@ async fn success(answer: Response<Body>) -> Result<Body, Failure> {
     }
 }
 
-// === impl Needs ===
-
-impl Needs<'_> {
-    fn reduce(self, mut config: Config) -> Config {
-        match self {
-            Self::AllServers | Self::Visit | Self::Config => {}
-            Self::Log => config.mcp_servers.clear(),
-            Self::Server(name) => {
-                for server in &mut config.mcp_servers {
-                    server.enabled &= server.name.as_str() == name;
-                }
-            }
-        }
-        config
-    }
-
-    /// Who only reads the log creates nothing.
-    fn data_dir(self, path: &Path) -> Result<DataDir, Failure> {
-        let data_dir = match self {
-            Self::Log => DataDir::as_it_is(path),
-            _ => DataDir::prepare(path),
-        };
-        data_dir.map_err(|error| {
-            Failure::from_error(Exit::Failed, "the data directory cannot be used", &error)
-                .advice(error.advice())
-        })
-    }
-
-    /// Who only reads the log does not keep others from writing it.
-    async fn open_log(
-        self,
-        data_dir: &DataDir,
-        config: &Config,
-        redactor: &SharedRedactor,
-    ) -> Result<Activity, Failure> {
-        if let Self::Log | Self::Visit = self {
-            // Opening a damaged one for writing sets it aside, which is the daemon's to do.
-            let read = daemon::read_activity(data_dir.path(), config);
-            let read = read.map_err(|error| log_failure(&error))?;
-            if read.waiting > 0 {
-                Printer::warning(&format!(
-                    "{} entries that the last process left are not shown: the log cannot be \
-                     written; they are stored at the next start of `mcpproxy serve`",
-                    read.waiting
-                ));
-            }
-            return Ok(read.activity);
-        }
-        let opened = daemon::open_activity(data_dir.path(), config, redactor).await;
-        if let (Self::Config, Err(_)) = (self, &opened)
-            && let Ok(read) = daemon::read_activity(data_dir.path(), config)
-        {
-            // The config can be edited while somebody else holds the log.
-            return Ok(read.activity);
-        }
-        let opened = opened.map_err(|error| log_failure(&error))?;
-        Ok(opened.activity)
-    }
-}
-
 // === impl ApiFailure ===
 
 impl ApiFailure {
@@ -346,11 +354,23 @@ pub(crate) fn segment(text: &str) -> String {
     encoded.replace('+', "%20")
 }
 
-pub(crate) fn open_pins(data_dir: &DataDir) -> Result<Pins, Failure> {
-    Pins::open(data_dir.path()).map_err(|error| {
-        Failure::from_error(Exit::Failed, "the pins of tools cannot be read", &error)
-            .advice("make the files readable, or use the mcpproxy that wrote them")
-    })
+/// The log as it is. Opening a damaged one for writing sets it aside, which is the daemon's to do.
+fn read_log(data_dir: &DataDir, config: &Config) -> Result<Activity, Failure> {
+    let read = daemon::read_activity(data_dir.path(), config);
+    let read = read.map_err(|error| log_failure(&error))?;
+    if read.waiting > 0 {
+        Printer::warning(&format!(
+            "{} entries that the last process left are not shown: the log cannot be written; they \
+             are stored at the next start of `mcpproxy serve`",
+            read.waiting
+        ));
+    }
+    Ok(read.activity)
+}
+
+fn data_dir_failure(error: &DataDirError) -> Failure {
+    Failure::from_error(Exit::Failed, "the data directory cannot be used", error)
+        .advice(error.advice())
 }
 
 pub(crate) fn log_failure(error: &ActivityLogError) -> Failure {

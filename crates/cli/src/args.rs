@@ -19,7 +19,7 @@ use policy::{DataSensitivity, OperationType, Tier};
 pub(crate) use self::completions::{CompletionShell, CompletionsArgs};
 pub(crate) use self::connect::{ApproveLane, ConnectArgs, Consent, ImportArgs};
 pub(crate) use self::doctor::{DoctorArgs, DoctorCommand};
-pub(crate) use self::examples::command;
+pub(crate) use self::examples::{command, command_name};
 use self::number::number;
 pub(crate) use self::upstream::{AddArgs, ServerChange, ToolSelection, UpstreamCommand};
 use crate::completion;
@@ -82,8 +82,8 @@ pub(crate) struct Global {
     reason = "there is one, and it is made once"
 )]
 pub(crate) enum Command {
-    /// Run the daemon
-    Serve,
+    /// Run the daemon in this terminal
+    Serve(ServeArgs),
     /// Speak MCP on stdin and stdout, for clients that start their servers
     Stdio,
     /// Call a tool
@@ -114,12 +114,58 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Show what the daemon is doing
     Status,
+    /// End the daemon; the next command or client that needs it starts it again
+    Stop,
+    /// End the daemon and start it again in the background, or as the service that it is
+    Restart,
+    /// Show what the daemon wrote about itself
+    Logs(LogsArgs),
+    /// Have the system start the daemon at login
+    #[command(subcommand)]
+    Service(ServiceCommand),
     /// Run the built-in demo server, which keeps notes, on stdin and stdout
     DemoServer {
         /// The file that keeps the notes; without it, one in the data directory
         #[arg(long, value_name = "FILE")]
         store: Option<PathBuf>,
     },
+}
+
+/// How this program tells itself who wants the daemon.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The command that starts it in the background, and its process
+    #[arg(
+        long,
+        hide = true,
+        value_name = "COMMAND:PID",
+        conflicts_with = "service"
+    )]
+    pub started_by: Option<String>,
+    /// Whether the service manager starts it
+    #[arg(long, hide = true)]
+    pub service: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// How many lines, 1 to 10000
+    #[arg(long, default_value_t = 50, allow_negative_numbers = true,
+          value_parser = number::<u16>(1, Some(10_000)))]
+    pub lines: u16,
+    /// Go on with what is written from now on
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServiceCommand {
+    /// Install the service, and start it now and at every login
+    Install,
+    /// End the service and remove it
+    Uninstall,
+    /// Show whether the service is installed and runs
+    Status,
 }
 
 #[derive(Debug, Subcommand)]

@@ -16,6 +16,23 @@ pub(crate) enum Exit {
     Findings = 20,
 }
 
+impl Exit {
+    /// The exit of another process of this program.
+    pub(crate) fn from_code(code: u8) -> Self {
+        let all = [
+            Self::Ok,
+            Self::Usage,
+            Self::Unreachable,
+            Self::Config,
+            Self::Refused,
+            Self::NotFound,
+            Self::Findings,
+        ];
+        let known = all.into_iter().find(|exit| *exit as u8 == code);
+        known.unwrap_or(Self::Failed)
+    }
+}
+
 /// An error as a person gets it: what, why, and what to do.
 #[derive(Debug)]
 pub(crate) struct Failure {

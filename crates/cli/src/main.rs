@@ -2,12 +2,14 @@
 
 mod api;
 mod args;
+mod background;
 mod commands;
 mod completion;
 mod consent;
 mod escape;
 mod exit;
 mod layout;
+mod logging;
 mod printer;
 #[cfg(test)]
 mod reference;
@@ -22,10 +24,10 @@ use std::time::Duration;
 use clap::FromArgMatches;
 use clap::parser::ValueSource;
 use mimalloc::MiMalloc;
-use tracing_subscriber::EnvFilter;
 
 use crate::args::{Cli, Command};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::logging::LogFile;
 use crate::printer::Printer;
 
 /// What a call allocates on one thread is mostly freed by another, the log's; the usual allocator
@@ -51,7 +53,7 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     cli.global.output_is_given = matches.value_source("output") == Some(ValueSource::CommandLine);
-    start_logging(&cli.command);
+    let log_file = logging::start(&cli.command);
     // One thread serves all calls: with more, a call begins on one and ends on another, and waking
     // them costs more than they add (docs/benchmarks.md). CPU-heavy work has threads of its own.
     let outcome = match tokio::runtime::Builder::new_current_thread()
@@ -62,7 +64,7 @@ fn main() -> ExitCode {
         .build()
     {
         Ok(runtime) => {
-            let outcome = runtime.block_on(run(cli));
+            let outcome = runtime.block_on(run(cli, &log_file));
             // Threads that wait for a disk or a terminal must not keep the process from ending.
             runtime.shutdown_timeout(THREADS);
             outcome
@@ -78,18 +80,18 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(cli: Cli) -> Outcome {
+async fn run(cli: Cli, log_file: &LogFile) -> Outcome {
     let format = cli.global.output;
     let asked = cli.global.output_is_given.then_some(format);
     let printer = Printer::new(format, asked, cli.global.quiet);
-    let outcome = run_command(cli, &printer).await;
+    let outcome = run_command(cli, &printer, log_file).await;
     printer.ended(outcome)
 }
 
-async fn run_command(cli: Cli, printer: &Printer) -> Outcome {
+async fn run_command(cli: Cli, printer: &Printer, log_file: &LogFile) -> Outcome {
     let settings = settings::locate(&cli.global)?;
     match cli.command {
-        Command::Serve => commands::serve::run(settings, printer).await,
+        Command::Serve(args) => commands::serve::run(args, settings, printer, log_file).await,
         Command::Stdio => commands::stdio::run(&settings).await,
         Command::Call(command) => commands::call::run(command, &settings, printer).await,
         Command::Tools(command) => commands::tools::run(command, &settings, printer).await,
@@ -106,23 +108,10 @@ async fn run_command(cli: Cli, printer: &Printer) -> Outcome {
             Ok(Exit::Ok)
         }
         Command::Status => commands::status::run(&settings, printer).await,
+        Command::Stop => commands::stop::run(&settings, printer).await,
+        Command::Restart => commands::restart::run(&settings, printer).await,
+        Command::Logs(args) => commands::logs::run(&args, &settings, printer).await,
+        Command::Service(command) => commands::service::run(&command, &settings, printer).await,
         Command::DemoServer { store } => commands::demo_server::run(store, &settings).await,
     }
-}
-
-/// Logs go to stderr. A daemon tells what happens; a command speaks only when asked to.
-fn start_logging(command: &Command) {
-    let default = match command {
-        Command::Serve => "info",
-        Command::Stdio | Command::DemoServer { .. } => "warn",
-        _ => "off",
-    };
-    let filter =
-        EnvFilter::try_from_env("MCPPROXY_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .init();
 }

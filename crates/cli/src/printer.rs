@@ -170,6 +170,13 @@ impl Printer {
         }
     }
 
+    /// What a person who waits is told; nobody else wants to know.
+    pub(crate) fn progress_note(text: &str) {
+        if io::stderr().is_terminal() {
+            write_aside(&format!("{text}\n"));
+        }
+    }
+
     /// Something that a result lacks, which whoever reads it must know.
     pub(crate) fn warning(text: &str) {
         write_aside(&format!("warning: {text}\n"));

@@ -40,6 +40,9 @@ pub struct Config {
     pub endpoints: EndpointsConfig,
     /// How long calls under way may take to end when the daemon stops.
     pub shutdown_grace: Duration,
+    /// How long a daemon that a command started in the background goes on without a client; for
+    /// ever if not set.
+    pub exit_when_idle: Option<Duration>,
     /// Takes effect when the daemon starts.
     pub limits: Limits,
     /// In the order of the file; names are unique.
@@ -118,6 +121,7 @@ impl Default for Config {
             activity: ActivityConfig::default(),
             endpoints: EndpointsConfig::default(),
             shutdown_grace: Self::DEFAULT_SHUTDOWN_GRACE,
+            exit_when_idle: None,
             limits: Limits::default(),
             mcp_servers: Vec::new(),
         }

@@ -50,6 +50,7 @@ impl Config {
             "activity": self.activity,
             "endpoints": self.endpoints,
             "shutdown_grace": duration::to_json(self.shutdown_grace),
+            "exit_when_idle": duration::to_json(self.exit_when_idle.unwrap_or_default()),
             "limits": self.limits,
             "mcpServers": servers,
         })

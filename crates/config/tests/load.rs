@@ -76,6 +76,7 @@ fn every_setting_is_read() {
             "activity": {"retention_days": 0, "max_records": 2, "max_size_mb": 3, "max_response_bytes": 4, "max_argument_bytes": 5, "payloads": "none"},
             "endpoints": {"server": false, "direct": false},
             "shutdown_grace": "250ms",
+            "exit_when_idle": "30m",
             "limits": {"request_bytes": 1, "header_timeout": "2m"}
         }"#,
     );
@@ -102,6 +103,7 @@ fn every_setting_is_read() {
     assert_eq!(config.activity.payloads, Payloads::None);
     assert!(!config.endpoints.server && !config.endpoints.direct);
     assert_eq!(config.shutdown_grace, Duration::from_millis(250));
+    assert_eq!(config.exit_when_idle, Some(Duration::from_mins(30)));
     assert_eq!(config.limits.request_bytes, 1);
     assert_eq!(config.limits.header_timeout.get(), Duration::from_mins(2));
     assert_eq!(

@@ -198,7 +198,7 @@ proptest! {
         key in prop::sample::select(&[
             "listen", "data_dir", "api_key", "require_mcp_auth", "tool_response_limit",
             "intent_declaration", "tool_overrides", "retrieve_tools", "activity", "endpoints",
-            "shutdown_grace", "limits",
+            "shutdown_grace", "exit_when_idle", "limits",
             "mcpServers",
         ][..]),
         value in json(),

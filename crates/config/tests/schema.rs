@@ -40,7 +40,7 @@ fn the_schema_names_exactly_the_keys_that_are_read() {
         "retrieve_tools": {"schema_budget": 1},
         "activity": {"retention_days": 1, "max_records": 1, "max_size_mb": 1, "max_response_bytes": 1, "max_argument_bytes": 1, "payloads": "full"},
         "endpoints": {"server": true, "direct": true},
-        "shutdown_grace": 1,
+        "shutdown_grace": 1, "exit_when_idle": 1,
         "limits": serde_json::to_value(config::Limits::default()).unwrap(),
         "mcpServers": {"a": server},
     });

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -18,26 +19,18 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone)]
 pub(crate) struct ConfigEditor {
     settings: Settings,
-    /// Whether a file that is missing is an empty one. Not in a daemon: there a file that is gone
-    /// leaves the last good config in force, which an edit must not throw away.
-    creates: bool,
+    /// Whether a file that is missing is an empty one, because there has been none since the start.
+    /// One that is gone leaves the last good config in force, which an edit must not throw away.
+    creates: Arc<AtomicBool>,
     editing: Arc<Mutex<()>>,
 }
 
 impl ConfigEditor {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
+            creates: Arc::new(AtomicBool::new(!settings.config_file().exists())),
             settings,
-            creates: false,
             editing: Arc::default(),
-        }
-    }
-
-    /// For a process without a daemon, which may be the first one ever.
-    pub(crate) fn creating(settings: Settings) -> Self {
-        Self {
-            creates: true,
-            ..Self::new(settings)
         }
     }
 
@@ -52,8 +45,11 @@ impl ConfigEditor {
         change: impl FnOnce(&mut Document) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         let _one_at_a_time = self.editing.lock().await;
-        if self.creates && !self.file().exists() {
-            config::write_new(&self.file(), "{}\n").map_err(|error| not_saved(&error))?;
+        if self.creates.load(Ordering::Relaxed) {
+            if !self.file().exists() {
+                config::write_new(&self.file(), "{}\n").map_err(|error| not_saved(&error))?;
+            }
+            self.creates.store(false, Ordering::Relaxed);
         }
         let mut document = Document::load(&self.file()).map_err(|error| invalid(&error))?;
         change(&mut document)?;

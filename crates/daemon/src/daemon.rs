@@ -8,7 +8,7 @@ use std::time::Duration;
 use config::{Config, ConfigWatcher, Loaded, Settings};
 use platform::Watchdog;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use upstream::{EraMemory, LaunchContext};
 
@@ -19,9 +19,12 @@ use crate::activity_log::{
 use crate::config_editor::ConfigEditor;
 use crate::data_dir::{DataDir, DataDirError, Lock};
 use crate::engine::Engine;
-use crate::http::{ApiKey, ApiKeyError, ListenError, Listeners, Routes, router};
+use crate::http::{ApiKey, ApiKeyError, ListenError, Listeners, Routes, Server, router};
 use crate::pins::{Pins, PinsError};
+use crate::started_by::StartedBy;
 
+/// How often a daemon in the background looks whether somebody uses it.
+const LOOK_FOR_USE: Duration = Duration::from_millis(500);
 /// How long calls that were interrupted have until they are recorded and answered.
 const ANSWERING: Duration = Duration::from_secs(1);
 /// How long connections have until the answers they give are written.
@@ -56,6 +59,7 @@ pub struct Daemon {
     watcher: ConfigWatcher,
     settings: Settings,
     address: SocketAddr,
+    started_by: StartedBy,
     _lock: Lock,
 }
 
@@ -67,12 +71,17 @@ impl Daemon {
         settings: Settings,
         loaded: Loaded,
         watchdog: Watchdog,
+        started_by: StartedBy,
     ) -> Result<Self, StartError> {
         let data_dir = DataDir::prepare(&settings.data_dir(&loaded.config))?;
         let lock = data_dir.lock().await?;
         let api_key = ApiKey::load_or_create(loaded.config.api_key.as_ref(), data_dir.path())?;
         let socket = DataDir::socket(data_dir.path());
-        let listeners = Listeners::bind(loaded.config.listen, &socket).await?;
+        let listeners = if started_by.is_background() {
+            Listeners::bind_somewhere(loaded.config.listen, &socket).await?
+        } else {
+            Listeners::bind(loaded.config.listen, &socket).await?
+        };
         let address = listeners.address().map_err(StartError::Address)?;
         let config = Arc::new(loaded.config.clone());
         // Before the log, which says that the daemon started.
@@ -86,6 +95,7 @@ impl Daemon {
                 Arc::clone(&engine),
                 api_key,
                 address,
+                started_by.clone(),
                 ConfigEditor::new(settings.clone()),
             ),
             engine,
@@ -93,6 +103,7 @@ impl Daemon {
             watcher: ConfigWatcher::start(settings.clone(), loaded),
             settings,
             address,
+            started_by,
             _lock: lock,
         })
     }
@@ -121,7 +132,17 @@ impl Daemon {
             move || engine.config().limits
         };
         let server = self.listeners.serve(&self.routes.dispatch, limits);
-        stop.cancelled().await;
+        let idle = async {
+            match self.started_by.is_background() {
+                true => unused(&server, &self.engine).await,
+                false => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.routes.stop_wanted.cancelled() => {}
+            () = idle => {}
+        }
         server.refuse_clients();
         background.shutdown().await;
         end_calls(&self.engine, &self.routes.draining).await;
@@ -143,6 +164,26 @@ impl Daemon {
                 tracing::error!(%error, "the activity log was not closed in order");
             }
             Err(_) => tracing::error!("the activity log was not closed in time"),
+        }
+    }
+}
+
+/// Returns when no client has been connected for as long as `exit_when_idle` says.
+async fn unused(server: &Server, engine: &Engine) {
+    let mut seen = server.use_count();
+    let mut since = Instant::now();
+    loop {
+        sleep(LOOK_FOR_USE).await;
+        let now = server.use_count();
+        if now != seen || server.is_in_use() {
+            (seen, since) = (now, Instant::now());
+        }
+        let patience = engine.config().exit_when_idle;
+        if patience.is_some_and(|patience| since.elapsed() >= patience) {
+            return tracing::info!(
+                "nobody has used the daemon for {:?}, so it ends",
+                since.elapsed()
+            );
         }
     }
 }

@@ -13,9 +13,10 @@ const LOCK_FILE: &str = "mcpproxy.lock";
 const SOCKET_FILE: &str = "mcpproxy.sock";
 const LOG_DIR: &str = "logs";
 const ERA_FILE: &str = "eras.json";
+const DAEMON_LOG: &str = "daemon.log";
 
 /// What must be ours alone before it is read or written. The activity log sees to its own files.
-const OURS: [&str; 5] = [LOCK_FILE, LOG_DIR, ERA_FILE, "api_key", "pins"];
+const OURS: [&str; 6] = [LOCK_FILE, LOG_DIR, ERA_FILE, DAEMON_LOG, "api_key", "pins"];
 
 /// How long a lock is waited for whose holder is gone.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -145,6 +146,18 @@ impl DataDir {
     /// Where a daemon that uses `data_dir` listens for our own commands.
     pub fn socket(data_dir: &Path) -> PathBuf {
         data_dir.join(SOCKET_FILE)
+    }
+
+    /// What the daemon that uses `data_dir` wrote about itself.
+    pub fn log(data_dir: &Path) -> PathBuf {
+        data_dir.join(DAEMON_LOG)
+    }
+
+    /// Whether a process has locked `data_dir`. One that locks it at this very moment may find it in
+    /// use and has to try again.
+    pub fn is_in_use(data_dir: &Path) -> bool {
+        let file = File::open(data_dir.join(LOCK_FILE));
+        file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
     }
 
     /// Makes sure that no other daemon uses this directory.

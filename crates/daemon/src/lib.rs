@@ -1,7 +1,8 @@
 //! The running service: MCP endpoints, REST, auth, wiring.
 //!
 //! [`Engine`] is the product without its endpoints; [`Daemon`] puts endpoints, REST and the config file
-//! around it. A command that finds no daemon uses an engine of its own, through the same routes.
+//! around it. Commands that only read the log, or look at a server that is not in the config, work
+//! without a daemon: they use the same routes over an engine that starts none of the servers.
 
 mod activity_log;
 mod config_editor;
@@ -13,6 +14,7 @@ mod http;
 mod off_thread;
 mod pins;
 mod rest;
+mod started_by;
 
 pub use activity_log::{ActivityLogError, OpenLog, ReadOnlyLog, open_activity, read_activity};
 pub use catalog::LONGEST_QUERY;
@@ -23,3 +25,4 @@ pub use engine::{CallRequest, Caller, Engine};
 pub use http::{ApiKeyError, Holder, ListenError, held_by, local_router};
 pub use pins::{Pins, PinsError};
 pub use rest::api_document;
+pub use started_by::StartedBy;

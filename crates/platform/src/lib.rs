@@ -1,20 +1,26 @@
-//! Child process groups and their end.
+//! What the operating system provides: child process groups and their end, processes that outlive
+//! their parent, log files, and services that start at login.
 //!
 //! A child is started by a [`Watchdog`] as the leader of its own process group ([`ChildGroup`]). The
 //! process that starts children ends their groups itself. When it dies, however it dies, the
 //! watchdog process ends them.
 
 mod child;
+mod detached;
 mod endings;
 mod group;
 mod launcher;
+mod rotated_file;
+pub mod service;
 mod start_time;
 mod watchdog;
 
 use std::process::ExitCode;
 
 pub use child::{ChildCommand, ChildGroup, Pipes, StartError};
+pub use detached::{DetachedCommand, leave_session, program_path};
 pub use endings::Endings;
+pub use rotated_file::RotatedFile;
 pub use watchdog::Watchdog;
 
 /// Runs the launcher or the watchdog if the first argument names one of them.

@@ -3,14 +3,14 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use platform::RotatedFile;
 use redact::{KeyBlock, SharedRedactor};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -75,9 +75,7 @@ pub struct LogPage {
 
 #[derive(Debug)]
 struct LogFile {
-    path: PathBuf,
-    file: File,
-    size: u64,
+    file: RotatedFile,
     window: Instant,
     window_bytes: u64,
     dropped: u64,
@@ -215,7 +213,7 @@ impl Shared {
         if let Some(file) = &mut self.file
             && let Err(error) = file.write(format!("{line}\n").as_bytes())
         {
-            tracing::warn!(path = %file.path.display(), %error, "upstream log stopped");
+            tracing::warn!(path = %file.file.path().display(), %error, "upstream log stopped");
             self.file = None;
         }
         if self.lines.len() == RING_LINES {
@@ -294,13 +292,8 @@ impl FromStr for LogCursor {
 
 impl LogFile {
     fn open(path: PathBuf) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        let file = options.create(true).append(true).mode(0o600).open(&path)?;
-        let size = file.metadata()?.len();
         Ok(Self {
-            path,
-            file,
-            size,
+            file: RotatedFile::open(path, FILE_LIMIT)?,
             window: Instant::now(),
             window_bytes: 0,
             dropped: 0,
@@ -315,7 +308,8 @@ impl LogFile {
             self.window_bytes = 0;
             if self.dropped > 0 {
                 let dropped = std::mem::take(&mut self.dropped);
-                self.append(format!("[mcpproxy: {dropped} bytes dropped]\n").as_bytes())?;
+                self.file
+                    .append(format!("[mcpproxy: {dropped} bytes dropped]\n").as_bytes())?;
             }
         }
         let length = bytes.len() as u64;
@@ -324,25 +318,7 @@ impl LogFile {
             return Ok(());
         }
         self.window_bytes += length;
-        self.append(bytes)
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.size + bytes.len() as u64 > FILE_LIMIT {
-            self.rotate()?;
-        }
-        self.size += bytes.len() as u64;
-        self.file.write_all(bytes)
-    }
-
-    fn rotate(&mut self) -> io::Result<()> {
-        let mut old = self.path.clone().into_os_string();
-        old.push(".1");
-        std::fs::rename(&self.path, old)?;
-        let fresh = Self::open(self.path.clone())?;
-        self.file = fresh.file;
-        self.size = 0;
-        Ok(())
+        self.file.append(bytes)
     }
 }
 
@@ -466,8 +442,8 @@ mod tests {
         let path = directory.path().join("server.log");
         let mut file = LogFile::open(path.clone()).unwrap();
         let block = vec![b'x'; usize::try_from(FILE_LIMIT).unwrap() / 2 + 1];
-        file.append(&block).unwrap();
-        file.append(&block).unwrap();
+        file.file.append(&block).unwrap();
+        file.file.append(&block).unwrap();
         assert!(directory.path().join("server.log.1").exists());
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

@@ -5,7 +5,7 @@ use clap::{Command, CommandFactory};
 use super::Cli;
 
 /// A command by its path, and what somebody would type.
-const EXAMPLES: [(&str, &[&str]); 35] = [
+const EXAMPLES: [(&str, &[&str]); 41] = [
     (
         "serve",
         &["mcpproxy serve", "mcpproxy serve --listen 127.0.0.1:9000"],
@@ -126,6 +126,15 @@ const EXAMPLES: [(&str, &[&str]); 35] = [
     ("config check", &["mcpproxy config check"]),
     ("config schema", &["mcpproxy config schema > schema.json"]),
     ("status", &["mcpproxy status -o json"]),
+    ("stop", &["mcpproxy stop"]),
+    ("restart", &["mcpproxy restart"]),
+    (
+        "logs",
+        &["mcpproxy logs --lines 20", "mcpproxy logs --follow"],
+    ),
+    ("service install", &["mcpproxy service install"]),
+    ("service uninstall", &["mcpproxy service uninstall"]),
+    ("service status", &["mcpproxy service status"]),
     ("doctor permissions", &["mcpproxy doctor permissions"]),
     (
         "demo-server",
@@ -136,6 +145,14 @@ const EXAMPLES: [(&str, &[&str]); 35] = [
 /// The command line, with examples.
 pub(crate) fn command() -> Command {
     with_examples(Cli::command(), "")
+}
+
+/// The name of the command on this process's command line, such as `stdio`.
+pub(crate) fn command_name() -> String {
+    let command = Cli::command();
+    let mut words = std::env::args().skip(1);
+    let name = words.find(|word| command.find_subcommand(word).is_some());
+    name.unwrap_or_else(|| "mcpproxy".to_owned())
 }
 
 fn with_examples(command: Command, path: &str) -> Command {

@@ -12,7 +12,7 @@ mod watch;
 use config::Settings;
 use url::form_urlencoded;
 
-use crate::api::{Api, Needs};
+use crate::api::Api;
 use crate::args::{ActivityCommand, ActivityFilter};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::Printer;
@@ -26,7 +26,7 @@ pub(crate) async fn run(
         return watch::run(settings, filter, printer).await;
     }
     check(&command, printer)?;
-    let api = Api::reach(settings, Needs::Log).await?;
+    let api = Api::for_log(settings).await?;
     let outcome = match &command {
         ActivityCommand::List {
             filter,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::{count, parse};
-use crate::api::{Api, Needs, lost};
+use crate::api::{Api, lost};
 use crate::args::{AuditArgs, AuditFormat};
 use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
@@ -59,11 +59,12 @@ async fn reach(args: &AuditArgs, settings: &Settings) -> Result<Api, Failure> {
             let arguments = arguments.iter().map(String::as_str);
             Api::visit(settings, visitor(Transport::program(command, arguments))?).await
         }
-        (None, []) if args.tools.is_some() => Api::reach(settings, Needs::Log).await,
-        (None, []) => match &args.server {
-            Some(server) => Api::reach(settings, Needs::Server(server)).await,
-            None => Api::reach(settings, Needs::AllServers).await,
-        },
+        (None, []) if args.tools.is_some() => Api::for_log(settings).await,
+        (None, []) => {
+            let api = Api::start(settings).await?;
+            api.tools_known(args.server.as_deref()).await?;
+            Ok(api)
+        }
     }
 }
 

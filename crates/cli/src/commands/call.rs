@@ -8,7 +8,7 @@ use policy::{DataSensitivity, ToolVariant};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::api::{Api, Needs};
+use crate::api::Api;
 use crate::args::{CallArgs, CallCommand};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Format, Printer};
@@ -47,13 +47,8 @@ pub(crate) async fn run(command: CallCommand, settings: &Settings, printer: &Pri
     };
     let body = json!({"tool_variant": variant, "arguments": arguments(variant, &args)?});
     let again = again(&args, settings);
-    let tool = args.tool.or(args.tool_name).unwrap_or_default();
-    let server = tool
-        .split_once(':')
-        .map_or(tool.as_str(), |(server, _)| server);
-    let api = Api::reach(settings, Needs::Server(server)).await?;
+    let api = Api::start(settings).await?;
     let answer = api.post("/tools/call", &body).await;
-    api.close().await;
     let answer = answer.map_err(|failure| for_people(failure, &again))?;
     let data: CallData =
         serde_json::from_str(answer.get()).map_err(|error| not_understood(&error))?;

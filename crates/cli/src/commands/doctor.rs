@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use self::check::{Area, Report};
 use self::code::Code;
 use self::service::Service;
-use crate::api::{Api, Needs};
+use crate::api::Api;
 use crate::args::{DoctorArgs, DoctorCommand};
 use crate::exit::Outcome;
 use crate::printer::Printer;
@@ -87,14 +87,16 @@ async fn check_inside(
                 report.skipped(Area::Server, "the activity log cannot be opened");
                 return None;
             }
-            let needs = if servers { Needs::Visit } else { Needs::Log };
-            (Api::reach(settings, needs).await, report.command("serve"))
+            (Api::for_log(settings).await, report.command("serve"))
         }
     };
     match reached {
         Ok(api) => {
             let newest = store::check(&api, &restart, report).await;
-            servers::check(&api, valid_config, &restart, report).await;
+            match valid_config {
+                Some(config) if !api.is_daemon() => servers::check_unstarted(config, report),
+                config => servers::check(&api, config, &restart, report).await,
+            }
             if let Some(config) = valid_config {
                 tools::check(&api, config.intent_declaration.unannotated, report).await;
             }

@@ -7,10 +7,14 @@ pub(crate) mod config;
 pub(crate) mod connect;
 pub(crate) mod demo_server;
 pub(crate) mod doctor;
+pub(crate) mod logs;
 pub(crate) mod overrides;
+pub(crate) mod restart;
 pub(crate) mod serve;
+pub(crate) mod service;
 pub(crate) mod status;
 pub(crate) mod stdio;
+pub(crate) mod stop;
 pub(crate) mod tools;
 pub(crate) mod upstream;
 
@@ -31,7 +35,7 @@ fn parse(data: &RawValue) -> Result<Value, Failure> {
     parse_as(data)
 }
 
-fn parse_as<T: DeserializeOwned>(data: &RawValue) -> Result<T, Failure> {
+pub(crate) fn parse_as<T: DeserializeOwned>(data: &RawValue) -> Result<T, Failure> {
     serde_json::from_str(data.get())
         .map_err(|error| Failure::from_error(Exit::Failed, "the answer is not understood", &error))
 }

@@ -34,10 +34,30 @@ pub(crate) async fn run(settings: &Settings, printer: &Printer) -> Outcome {
         servers = if servers.is_empty() { "none".to_owned() } else { servers.join(", ") },
         tools = text("tools"),
     ));
+    printer.text(&format!("started: {}\n", started(&status["started_by"])));
+    if let Some(wanted) = status["listen_wanted"].as_str() {
+        printer.text(&format!(
+            "port:    {wanted} was taken when the daemon started, so clients that use HTTP do not find it there\n"
+        ));
+    }
     if let Some(problem) = log_problem(&status["activity"]) {
         printer.text(&format!("log:     {problem}\n"));
     }
     Ok(Exit::Ok)
+}
+
+/// Who started the daemon, which says whose environment its servers have.
+fn started(by: &Value) -> String {
+    match by["kind"].as_str() {
+        Some("command") => format!(
+            "in the background by `mcpproxy {}` (process {}), with its environment",
+            by["command"].as_str().unwrap_or_default(),
+            by["pid"]
+        ),
+        Some("service") => "by the service manager, with its environment".to_owned(),
+        Some("terminal") => "by `mcpproxy serve`, with its environment".to_owned(),
+        _ => "by an earlier version".to_owned(),
+    }
 }
 
 /// What is wrong with the activity log, if anything is.

@@ -9,8 +9,8 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use super::{count, parse};
-use crate::api::{Api, Needs, segment};
-use crate::args::ToolsCommand;
+use crate::api::{Api, segment};
+use crate::args::{OverrideCommand, ToolsCommand};
 use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Entry, Format, Printer};
@@ -19,27 +19,23 @@ use crate::printer::{Entry, Format, Printer};
 const SUMMARY: usize = 80;
 
 pub(crate) async fn run(command: ToolsCommand, settings: &Settings, printer: &Printer) -> Outcome {
-    let needs = match &command {
-        ToolsCommand::List {
-            server: Some(server),
-            ..
+    let api = Api::start(settings).await?;
+    match &command {
+        ToolsCommand::List { server, .. } | ToolsCommand::Search { server, .. } => {
+            api.tools_known(server.as_deref()).await?;
         }
-        | ToolsCommand::Search {
-            server: Some(server),
-            ..
-        } => Needs::Server(server),
-        ToolsCommand::Show { tool } => match tool.split_once(':') {
-            Some((server, _)) => Needs::Server(server),
-            None => Needs::AllServers,
-        },
-        ToolsCommand::List { .. } | ToolsCommand::Search { .. } | ToolsCommand::Override(_) => {
-            Needs::AllServers
+        ToolsCommand::Show { tool } => {
+            api.tools_known(tool.split_once(':').map(|(server, _)| server))
+                .await?;
         }
-    };
-    let api = Api::reach(settings, needs).await?;
-    let outcome = show(&command, &api, printer).await;
-    api.close().await;
-    outcome
+        // A pattern that matches nothing is met with the names there are.
+        ToolsCommand::Override(OverrideCommand::Set { pattern, .. }) => {
+            let server = pattern.split_once(':').map(|(server, _)| server);
+            api.tools_known(server).await?;
+        }
+        ToolsCommand::Override(OverrideCommand::List | OverrideCommand::Clear { .. }) => {}
+    }
+    show(&command, &api, printer).await
 }
 
 async fn show(command: &ToolsCommand, api: &Api, printer: &Printer) -> Outcome {

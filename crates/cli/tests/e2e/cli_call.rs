@@ -134,7 +134,7 @@ async fn each_command_calls_on_its_lane() {
 }
 
 #[tokio::test]
-async fn without_a_daemon_the_same_engine_runs_in_process() {
+async fn without_a_daemon_one_is_started() {
     let (home, record) = prepared();
     for (command, tool) in LANES {
         home.cli(["call", command, tool]).await.succeeded();
@@ -143,9 +143,7 @@ async fn without_a_daemon_the_same_engine_runs_in_process() {
     let output = home.cli(["call", "tool-read", "up:wipe"]).await;
     output.ended_with(5);
     assert_eq!(record.calls().len(), 3);
-    for pid in record.pids() {
-        assert!(!testkit::process::is_alive(pid));
-    }
+    assert_eq!(record.pids().len(), 1);
 }
 
 #[tokio::test]
@@ -349,10 +347,13 @@ async fn variables_of_the_environment_are_filled_in() {
     home.write_config(&json!({"mcpServers": {"up": entry}}));
     let call = ["call", "tool-read", "up:look"];
     let environment = [("KIT_PROGRAM", program.as_str().unwrap())];
-    home.cli_with(call, Stdin::Empty, &environment)
-        .await
-        .succeeded();
     let output = home.cli(call).await;
     output.ended_with(1);
     assert!(output.stderr.contains("KIT_PROGRAM"), "{}", output.stderr);
+    // The environment is that of the command that starts the daemon, and stays.
+    home.cli(["stop"]).await.succeeded();
+    home.cli_with(call, Stdin::Empty, &environment)
+        .await
+        .succeeded();
+    home.cli(call).await.succeeded();
 }

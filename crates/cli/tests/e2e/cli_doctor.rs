@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use testkit::{Home, Output, Script, Stdin, TestDaemon, Tool};
+use testkit::{DEADLINE, Home, Output, Script, Stdin, TestDaemon, Tool, wait_for};
 use tokio::process::Command;
 
 use crate::support::home;
@@ -225,19 +225,23 @@ async fn servers_that_fail_are_told_apart() {
         "dumb": {"command": "false"},
         "off": {"command": "/nowhere/server", "enabled": false}
     }}));
+    // Nothing is started to be looked at: what is obvious is told, and that nobody was asked.
     let mut found = codes(&home).await;
     found.sort();
-    assert_eq!(
-        found,
-        [
-            "SERVER_COMMAND_MISSING",
-            "SERVER_FAILED",
-            "SERVER_VARIABLE_MISSING"
-        ]
-    );
+    assert_eq!(found, ["SERVER_COMMAND_MISSING", "SERVER_VARIABLE_MISSING"]);
+    let shown = home.cli(["doctor"]).await.stdout;
+    assert!(shown.contains("DAEMON_MISSING"), "{shown}");
+    let found = wait_for("the servers have failed", DEADLINE, async || {
+        home.cli(["upstream", "list"]).await.succeeded();
+        let mut found = codes(&home).await;
+        found.sort();
+        (found.len() == 3).then_some(found)
+    })
+    .await;
+    assert_eq!(found[1], "SERVER_FAILED");
 }
 
-/// Without a daemon there is nothing to restart, and the options that were given are needed again.
+/// The options that were given are needed again.
 #[tokio::test]
 async fn repairs_work_as_they_are_printed() {
     let home = home();
@@ -251,7 +255,14 @@ async fn repairs_work_as_they_are_printed() {
     set_mode(&file, 0o600);
     let (folder, file) = (folder.to_str().unwrap(), file.to_str().unwrap());
     let flags = ["--data-dir", folder, "--config", file];
-    let found = problems(&home, &flags, &[]).await;
+    let start = [&flags[..], &["restart"]].concat();
+    home.cli(start).await.succeeded();
+    let found = wait_for("all have failed", DEADLINE, async || {
+        let found = problems(&home, &flags, &[]).await;
+        let causes = found.iter().filter(|it| it.cause.contains("failed"));
+        (causes.count() >= 2).then_some(found)
+    })
+    .await;
     let fixes: Vec<&str> = found.iter().map(|problem| &*problem.fix).collect();
     let [dumb, gone, remote] = fixes[..] else {
         panic!("{found:?}");

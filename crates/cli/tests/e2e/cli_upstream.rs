@@ -94,10 +94,12 @@ async fn a_server_that_wants_credentials_says_how_to_give_them() {
         }
         assert!(!added.stderr.contains("OAuth"), "{added:?}");
         home.write_config(&json!({"mcpServers": {"remote": {"url": url}}}));
-        let listed = home.cli(["upstream", "list"]).await;
-        for part in ["login or", "mcpServers.remote.headers.Authorization"] {
-            assert!(listed.stderr.contains(part), "{part}: {listed:?}");
-        }
+        wait_until("the list says what to do", DEADLINE, async || {
+            let listed = home.cli(["upstream", "list"]).await;
+            let parts = ["login or", "mcpServers.remote.headers.Authorization"];
+            parts.iter().all(|part| listed.stderr.contains(part))
+        })
+        .await;
     }
 }
 
@@ -259,13 +261,13 @@ async fn the_command_line_of_add_is_checked() {
 }
 
 #[tokio::test]
-async fn servers_are_switched_and_removed_with_and_without_a_daemon() {
+async fn servers_are_switched_and_removed_whoever_started_the_daemon() {
     let home = home();
     let config = json!({"mcpServers": servers(&home)});
     home.write_config(&config);
     switch_and_remove(&home).await;
     let restart = home.cli(["upstream", "restart", "up"]).await;
-    restart.ended_with(3);
+    restart.succeeded();
     let daemon = TestDaemon::start(home, config).await;
     daemon.session_with(&["up:look"]).await;
     switch_and_remove(&daemon.home).await;

@@ -565,7 +565,7 @@ async fn damaged_pins_are_kept_aside_and_a_pinned_server_has_to_be_approved() {
 }
 
 #[tokio::test]
-async fn pins_are_the_same_with_and_without_a_daemon() {
+async fn pins_outlive_the_daemon() {
     let home = home();
     let place = |home: &Home, description: &str| {
         let upstream = home.upstream(
@@ -577,6 +577,7 @@ async fn pins_are_the_same_with_and_without_a_daemon() {
     let server = place(&home, "Wipes.");
     home.write_config(&json!({"mcpServers": {"up": server}}));
     home.cli(["call", "tool-read", "up:wipe"]).await.succeeded();
+    home.cli(["stop"]).await.succeeded();
     place(&home, "Wipes all.");
     let refused = home.cli(["call", "tool-read", "up:wipe"]).await;
     refused.ended_with(5);

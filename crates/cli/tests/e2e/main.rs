@@ -62,6 +62,8 @@ mod known_queries;
 #[cfg(test)]
 mod losslessness;
 #[cfg(test)]
+mod one_daemon;
+#[cfg(test)]
 mod openapi;
 #[cfg(test)]
 mod peers;
@@ -89,6 +91,8 @@ mod rmcp_peers;
 mod search_input;
 #[cfg(test)]
 mod security;
+#[cfg(test)]
+mod service;
 #[cfg(test)]
 mod simulate;
 #[cfg(test)]

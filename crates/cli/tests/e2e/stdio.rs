@@ -9,14 +9,14 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use crate::support::{call, home};
 
-struct Client {
+pub(crate) struct Client {
     child: Child,
     stdin: ChildStdin,
     stdout: Lines<BufReader<ChildStdout>>,
 }
 
 impl Client {
-    async fn start(home: &Home) -> Self {
+    pub(crate) async fn start(home: &Home) -> Self {
         let mut command = home.command();
         let mut child = command
             .arg("stdio")
@@ -58,13 +58,13 @@ impl Client {
         }
     }
 
-    async fn call(&mut self, tool: &str) -> Value {
+    pub(crate) async fn call(&mut self, tool: &str) -> Value {
         let params = json!({"name": "call_tool_read", "arguments": call(tool, "read")});
         self.request("tools/call", &params).await["result"].clone()
     }
 
     /// Waits until the upstream takes calls.
-    async fn wait_for(&mut self, tool: &str) {
+    pub(crate) async fn wait_for(&mut self, tool: &str) {
         let this = &mut *self;
         wait_until("the tool takes calls", DEADLINE, async || {
             this.call(tool).await["isError"] != true
@@ -128,11 +128,8 @@ async fn without_a_daemon() {
         .unwrap()
         .unwrap();
     assert!(status.success(), "{status}");
-    let pid = record.pids()[0];
-    wait_until("the upstream is gone", DEADLINE, async || {
-        !process::is_alive(pid)
-    })
-    .await;
+    // Others go on with what it started.
+    assert!(process::is_alive(record.pids()[0]));
 }
 
 #[tokio::test]

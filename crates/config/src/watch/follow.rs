@@ -90,10 +90,12 @@ impl Follower {
             Ok(content) => Ok(content.clone()),
             Err(error) => Err(error.kind()),
         });
-        if self.seen != seen {
+        // A daemon that started without a file has nothing to report until there is one.
+        let never_was = self.seen.is_none() && seen == Some(Err(io::ErrorKind::NotFound));
+        if self.seen != seen && !never_was {
             self.publish(found);
-            self.seen = seen;
         }
+        self.seen = seen;
     }
 
     fn publish(&self, found: io::Result<Vec<u8>>) {

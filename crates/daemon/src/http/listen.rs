@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use config::Limits;
@@ -48,6 +49,7 @@ pub(crate) struct Server {
     closing: CancellationToken,
     aborting: CancellationToken,
     tasks: TaskTracker,
+    accepted: Arc<AtomicU64>,
     socket_file: SocketFile,
 }
 
@@ -84,6 +86,26 @@ impl Listeners {
         })
     }
 
+    /// Like [`Listeners::bind`], at another port where that of `address` is taken. Commands and
+    /// `stdio` clients use the socket, so a daemon in the background is of use without its port.
+    pub(crate) async fn bind_somewhere(
+        address: SocketAddr,
+        socket_path: &Path,
+    ) -> Result<Self, ListenError> {
+        match Self::bind(address, socket_path).await {
+            Err(ListenError::Tcp { source, holder, .. })
+                if source.kind() == io::ErrorKind::AddrInUse =>
+            {
+                tracing::warn!(
+                    "cannot listen on {address}{}; clients that use HTTP cannot connect there",
+                    held_by(holder.as_ref())
+                );
+                Self::bind(SocketAddr::new(address.ip(), 0), socket_path).await
+            }
+            bound => bound,
+        }
+    }
+
     /// The address in use, which differs from the configured one where that left the port open.
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.tcp.local_addr()
@@ -102,6 +124,7 @@ impl Listeners {
             closing: CancellationToken::new(),
             aborting: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            accepted: Arc::default(),
             socket_file: self.socket_file,
         };
         let most = connections_that_fit();
@@ -129,6 +152,7 @@ impl Listeners {
             closing: server.closing.clone(),
             aborting: server.aborting.clone(),
             tasks: server.tasks.clone(),
+            accepted: Arc::clone(&server.accepted),
         };
         tokio::spawn(serving(&server.refusing_tcp).accept(self.tcp));
         tokio::spawn(serving(&server.refusing_socket).accept(OwnerOnly(self.socket)));
@@ -139,6 +163,16 @@ impl Listeners {
 // === impl Server ===
 
 impl Server {
+    /// How many connections there have been.
+    pub(crate) fn use_count(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody is connected.
+    pub(crate) fn is_in_use(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
     /// Accepts no TCP connection any more. The socket stays, so that commands learn what goes on.
     pub(crate) fn refuse_clients(&self) {
         self.refusing_tcp.cancel();

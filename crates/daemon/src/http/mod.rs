@@ -16,6 +16,6 @@ pub use auth::ApiKeyError;
 pub(crate) use auth::{ApiKey, Principal, api_key_file};
 pub use holder::{Holder, held_by};
 pub use listen::ListenError;
-pub(crate) use listen::Listeners;
+pub(crate) use listen::{Listeners, Server};
 pub use router::local_router;
 pub(crate) use router::{AppState, Routes, router};

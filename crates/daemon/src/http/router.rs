@@ -21,6 +21,7 @@ use crate::config_editor::ConfigEditor;
 use crate::endpoint::Endpoints;
 use crate::engine::Engine;
 use crate::rest::{self, ApiError, BodyLimit};
+use crate::started_by::StartedBy;
 
 /// What the handlers share.
 #[derive(Debug, Clone)]
@@ -31,6 +32,9 @@ pub(crate) struct AppState {
     /// The address in use.
     pub listen: SocketAddr,
     pub started: Instant,
+    pub started_by: StartedBy,
+    /// Firing it ends the daemon.
+    pub stop_wanted: CancellationToken,
     /// Streams of events end when this fires.
     pub stopping: CancellationToken,
     pub config_editor: ConfigEditor,
@@ -51,6 +55,8 @@ impl AppState {
 pub(crate) struct Routes {
     pub dispatch: Arc<Dispatch>,
     pub endpoints: Arc<Endpoints>,
+    /// Fires when somebody asks for the end of the daemon.
+    pub stop_wanted: CancellationToken,
     /// No request is begun once this has fired.
     pub draining: CancellationToken,
     /// Streams of events end when this fires.
@@ -62,6 +68,7 @@ pub(crate) fn router(
     engine: Arc<Engine>,
     api_key: ApiKey,
     listen: SocketAddr,
+    started_by: StartedBy,
     config_editor: ConfigEditor,
 ) -> Routes {
     let draining = CancellationToken::new();
@@ -72,6 +79,8 @@ pub(crate) fn router(
         guesses: Arc::default(),
         listen,
         started: Instant::now(),
+        started_by,
+        stop_wanted: CancellationToken::new(),
         stopping: CancellationToken::new(),
         config_editor,
     };
@@ -90,7 +99,7 @@ pub(crate) fn router(
         .merge(rest)
         .merge(events)
         .layer(from_fn_with_state(draining.clone(), refuse_when_stopping));
-    let stopping = state.stopping.clone();
+    let (stopping, stop_wanted) = (state.stopping.clone(), state.stop_wanted.clone());
     let router = Router::new()
         // Alive: the process answers.
         .route("/healthz", get(|| async { "ok\n" }))
@@ -106,6 +115,7 @@ pub(crate) fn router(
     Routes {
         dispatch: Arc::new(dispatch),
         endpoints,
+        stop_wanted,
         draining,
         stopping,
     }
@@ -125,8 +135,9 @@ async fn refuse_when_stopping(
 /// The routes for the process itself: every request is the owner's.
 pub fn local_router(engine: Arc<Engine>, settings: Settings) -> Router {
     let listen = engine.config().listen;
-    let editor = ConfigEditor::creating(settings);
-    let Routes { dispatch, .. } = router(engine, ApiKey::none(), listen, editor);
+    let editor = ConfigEditor::new(settings);
+    let started_by = StartedBy::Terminal;
+    let Routes { dispatch, .. } = router(engine, ApiKey::none(), listen, started_by, editor);
     let router = dispatch.router.clone();
     router.layer(axum::extract::Extension(Transport::Socket))
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -64,6 +65,8 @@ pub(super) struct Serving<L> {
     pub aborting: CancellationToken,
     /// The open connections.
     pub tasks: TaskTracker,
+    /// How many connections there have been.
+    pub accepted: Arc<AtomicU64>,
 }
 
 impl<L: Fn() -> Limits + Clone + Send + Sync + 'static> Serving<L> {
@@ -84,6 +87,7 @@ impl<L: Fn() -> Limits + Clone + Send + Sync + 'static> Serving<L> {
         loop {
             match listener.accept().await {
                 Ok(Some((stream, transport))) => {
+                    self.accepted.fetch_add(1, Ordering::Relaxed);
                     connections.room((self.limits)().connections).await;
                     let entry = Arc::new(connections.add(&self.aborting));
                     self.tasks.spawn(self.connection(stream, transport, entry));

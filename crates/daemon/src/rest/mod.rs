@@ -60,6 +60,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(overrides::set, overrides::clear))
         .routes(routes!(policy::simulate))
         .routes(routes!(status::show))
+        .routes(routes!(status::stop))
         .routes(routes!(config::show))
         .routes(routes!(servers::list, servers::edit::create))
         .routes(routes!(

@@ -1,4 +1,4 @@
-//! `GET /status`: how the daemon is doing.
+//! `GET /status` and `POST /stop`: how the daemon is doing, and its end.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::{Answer, ApiResult, Data};
 use crate::http::AppState;
+use crate::started_by::StartedBy;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DaemonStatus)]
@@ -17,7 +18,12 @@ pub(super) struct Status {
     pid: u32,
     #[schema(value_type = String)]
     listen: std::net::SocketAddr,
+    /// The address of the config, if it is not the one in use.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listen_wanted: Option<std::net::SocketAddr>,
     uptime_seconds: u64,
+    started_by: StartedBy,
     tools: usize,
     /// How many upstreams are in which state.
     #[schema(value_type = BTreeMap<String, usize>)]
@@ -52,7 +58,9 @@ pub(super) async fn show(State(state): State<AppState>) -> ApiResult<Status> {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
         listen: state.listen,
+        listen_wanted: not_in_use(state.engine.config().listen, state.listen),
         uptime_seconds: state.started.elapsed().as_secs(),
+        started_by: state.started_by.clone(),
         tools: state.engine.current().await.catalog.len(),
         servers,
         activity: LogStatus {
@@ -63,5 +71,36 @@ pub(super) async fn show(State(state): State<AppState>) -> ApiResult<Status> {
             },
             not_recorded: state.engine.activity().gap(),
         },
+    }))
+}
+
+/// A port of 0 stands for any.
+fn not_in_use(
+    wanted: std::net::SocketAddr,
+    used: std::net::SocketAddr,
+) -> Option<std::net::SocketAddr> {
+    (wanted != used && wanted.port() != 0).then_some(wanted)
+}
+
+/// What ends.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Stopping {
+    pid: u32,
+}
+
+/// Ends the daemon. Calls that are under way have `shutdown_grace` to end.
+#[utoipa::path(
+    post,
+    path = "/api/v1/stop",
+    tag = "daemon",
+    responses(
+        (status = 200, description = "The daemon ends.", body = Answer<Stopping>),
+    ),
+)]
+pub(super) async fn stop(State(state): State<AppState>) -> ApiResult<Stopping> {
+    tracing::info!("asked to stop");
+    state.stop_wanted.cancel();
+    Ok(Data(Stopping {
+        pid: std::process::id(),
     }))
 }

@@ -13,6 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 use crate::conformance::Eras;
+use crate::harness::process;
 use crate::upstream::script::Script;
 use crate::upstream::stdio::StdioUpstream;
 use crate::upstream::{conformance_program, upstream_program};
@@ -24,7 +25,9 @@ const DEADLINE: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub struct Home {
     folder: TempDir,
+    /// Beside it are the programs of the upstreams.
     binary: PathBuf,
+    program: PathBuf,
 }
 
 /// What a command left behind.
@@ -45,7 +48,13 @@ pub enum Stdin<'a> {
 impl Home {
     /// An empty home for the program at `binary`.
     pub fn new(binary: &Path) -> Self {
+        Self::with_program(binary, binary)
+    }
+
+    /// An empty home for a copy of the program at `binary`, beside which upstreams are found.
+    pub fn with_program(binary: &Path, program: &Path) -> Self {
         Self {
+            program: program.to_owned(),
             // Short, because the path of a Unix socket must be.
             folder: tempfile::Builder::new()
                 .prefix("mcp")
@@ -130,12 +139,17 @@ impl Home {
     }
 
     /// The binary in this home, with nothing of the surrounding environment but the search path.
+    pub fn command(&self) -> Command {
+        self.command_of(&self.program)
+    }
+
+    /// Another program in this home.
     #[expect(
         clippy::disallowed_methods,
         reason = "the program under test is killed when its handle is dropped"
     )]
-    pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.binary);
+    pub fn command_of(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
         command
             .env_clear()
             .env("HOME", self.path())
@@ -144,6 +158,36 @@ impl Home {
             .kill_on_drop(true);
         command
     }
+}
+
+impl Drop for Home {
+    /// Commands start daemons in the background, and none may outlive its home.
+    fn drop(&mut self) {
+        for lock in locks_in(self.path(), 3) {
+            let pid = std::fs::read_to_string(lock).ok();
+            let Some(pid) = pid.and_then(|pid| pid.trim().parse().ok()) else {
+                continue;
+            };
+            if process::runs_in(pid, self.path()) {
+                process::kill(pid);
+            }
+        }
+    }
+}
+
+/// The lock files of data directories at most so deep below a folder.
+fn locks_in(folder: &Path, depth: usize) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found = Vec::new();
+    for entry in entries {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && depth > 0 {
+            found.extend(locks_in(&entry.path(), depth - 1));
+        } else if entry.file_name() == "mcpproxy.lock" {
+            found.push(entry.path());
+        }
+    }
+    found
 }
 
 impl Output {

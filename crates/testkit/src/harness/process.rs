@@ -1,6 +1,7 @@
 //! Processes as the system sees them, by pid.
 
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -21,6 +22,15 @@ pub fn runs_upstream(pid: u32) -> bool {
     let name = program.file_name().unwrap_or_default();
     // One that was built anew meanwhile is marked as deleted.
     name.to_string_lossy().starts_with("scripted-upstream")
+}
+
+/// Whether a process was started with this folder as its home.
+pub fn runs_in(pid: u32, home: &Path) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let wanted = [b"HOME=", home.as_os_str().as_bytes()].concat();
+    environment
+        .split(|byte| *byte == 0)
+        .any(|variable| variable == wanted)
 }
 
 /// The process that watches over the children of `parent`.

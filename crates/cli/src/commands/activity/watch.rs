@@ -10,7 +10,7 @@ use mcp::sse::{Event, EventParser};
 use serde_json::Value;
 
 use super::row::{HEADERS, STEPS, WIDTHS, row};
-use crate::api::{Api, Needs, lost};
+use crate::api::{Api, lost};
 use crate::args::ActivityFilter;
 use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
@@ -86,7 +86,7 @@ pub(super) async fn run(
 impl Watch<'_> {
     /// Asks the daemon, or where there is none the log itself.
     async fn begin(&self) -> Result<Events, Failure> {
-        let api = Api::reach(self.settings, Needs::Log).await?;
+        let api = Api::for_log(self.settings).await?;
         match api.events(&self.path, self.place.as_deref()).await {
             Ok(body) => Ok(Events {
                 api,

@@ -34,7 +34,7 @@ pub(super) async fn check(api: &Api, config: Option<&Config>, restart: &str, rep
     let Some(config) = config else {
         for state in states {
             let name = state["name"].as_str().unwrap_or_default();
-            check_server(name, None, Some(state), api, report);
+            check_server(name, None, Some(state), report);
         }
         return;
     };
@@ -44,7 +44,30 @@ pub(super) async fn check(api: &Api, config: Option<&Config>, restart: &str, rep
     for server in &config.mcp_servers {
         let name = server.name.as_str();
         let state = states.iter().copied().find(|state| state["name"] == name);
-        check_server(name, Some(server), state, api, report);
+        check_server(name, Some(server), state, report);
+    }
+}
+
+/// Looks at what can be seen of servers that nobody has started.
+pub(super) fn check_unstarted(config: &Config, report: &mut Report) {
+    let mut unknown = Vec::new();
+    for server in &config.mcp_servers {
+        let name = server.name.as_str();
+        if !server.enabled {
+            report.fine(Area::Server, Some(name), "switched off");
+        } else if let Some((code, cause, fix)) = obvious(server, report) {
+            report.problem(Area::Server, code, Some(name), cause, fix);
+        } else {
+            unknown.push(name);
+        }
+    }
+    if !unknown.is_empty() {
+        let cause = format!(
+            "no daemon is running, so nobody knows whether these answer: {}",
+            unknown.join(", ")
+        );
+        let fix = report.command("restart");
+        report.warning(Area::Server, Code::DaemonMissing, cause, fix);
     }
 }
 
@@ -52,7 +75,6 @@ fn check_server(
     name: &str,
     server: Option<&ServerConfig>,
     state: Option<&Value>,
-    api: &Api,
     report: &mut Report,
 ) {
     let word = |member: &str| {
@@ -73,19 +95,13 @@ fn check_server(
     } else {
         let cause = [word("state"), word("last_error"), word("advice")];
         let cause: Vec<String> = cause.into_iter().filter(|part| !part.is_empty()).collect();
+        // It is started again by itself; what it says tells what to do.
         let fix = match server.map(|server| &server.transport) {
-            _ if api.is_daemon() => report.command(&format!("upstream restart {name}")),
-            // Without a daemon nothing runs that could be started again: look at the reason.
             Some(Transport::Http { .. }) => edit_config(report),
             _ => report.command(&format!("upstream logs {name}")),
         };
-        report.problem(
-            Area::Server,
-            Code::ServerFailed,
-            Some(name),
-            cause.join(": "),
-            fix,
-        );
+        let cause = cause.join(": ");
+        report.problem(Area::Server, Code::ServerFailed, Some(name), cause, fix);
     }
 }
 

@@ -48,20 +48,9 @@ pub(super) async fn check(settings: &Settings, config: &Config, report: &mut Rep
     match check_running(settings, pid, report).await {
         Some(listen) => Service::Answers {
             listen: listen.parse().ok(),
-            restart: restart(pid, report),
+            restart: report.command("restart"),
         },
         None => Service::Silent,
-    }
-}
-
-/// The command that replaces a daemon that answers: it may finish its calls.
-fn restart(pid: Option<i32>, report: &Report) -> String {
-    let serve = report.command("serve");
-    match pid {
-        Some(pid) => {
-            format!("kill {pid}; while kill -0 {pid} 2>/dev/null; do sleep 1; done; {serve}")
-        }
-        None => serve,
     }
 }
 

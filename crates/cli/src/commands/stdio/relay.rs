@@ -4,6 +4,7 @@
 //!
 //! A request that may have reached a daemon which then went away is never sent twice.
 
+mod daemon;
 mod frame;
 mod link;
 mod listen;
@@ -11,11 +12,12 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use config::Settings;
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -29,6 +31,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use self::daemon::Daemon;
 use self::frame::{Call, Calls, Frame, Peek, Purpose, with_id};
 use self::link::{Answer, Backoff, Events, Failed, Link, SESSION};
 use self::session::{Current, Session};
@@ -47,6 +50,8 @@ const ACCEPTING: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub(super) struct Options {
     pub(super) socket: PathBuf,
+    /// The settings of the daemon that is started when a request finds none.
+    pub(super) starts_daemon: Option<Settings>,
     /// The longest message of the client.
     pub(super) request_bytes: usize,
     /// The longest message of the daemon.
@@ -62,6 +67,7 @@ pub(super) struct Options {
 #[derive(Debug)]
 struct Relay {
     link: Link,
+    daemon: Daemon,
     session: Session,
     tools: ToolHeaders,
     calls: Calls,
@@ -126,10 +132,17 @@ where
     writer.shutdown().await
 }
 
+impl Options {
+    pub(super) fn data_dir(&self) -> &Path {
+        self.socket.parent().unwrap_or(Path::new("/"))
+    }
+}
+
 impl Relay {
     fn new(options: &Options, to_client: mpsc::Sender<Vec<u8>>) -> Self {
         Self {
             link: Link::new(options.socket.clone(), options.idle),
+            daemon: Daemon::new(options),
             session: Session::default(),
             tools: ToolHeaders::default(),
             calls: Calls::default(),
@@ -280,7 +293,11 @@ impl Relay {
                 Err(failed) => failed,
             };
             let wanted = waiting.iter().any(|call| !call.cancelled.is_cancelled());
-            if !wanted || !failed.is_unsent() || !backoff.wait().await {
+            if !wanted || !failed.is_unsent() {
+                return Err(failed);
+            }
+            self.daemon.start().await?;
+            if !backoff.wait().await {
                 return Err(failed);
             }
         };

@@ -3,7 +3,7 @@
 use config::Settings;
 use serde_json::{Map, Value, json};
 
-use crate::api::{Api, Needs};
+use crate::api::Api;
 use crate::args::AddArgs;
 use crate::commands::parse;
 use crate::commands::tools::{lane_entry, summary};
@@ -13,9 +13,8 @@ use crate::{escape, shell};
 
 pub(super) async fn run(args: &AddArgs, settings: &Settings, printer: &Printer) -> Outcome {
     let entry = entry(args);
-    let api = Api::reach(settings, Needs::Config).await?;
+    let api = Api::start(settings).await?;
     let added = add(args, &entry, &api, printer).await;
-    api.close().await;
     let (server, check) = added?;
     if printer.format != Format::Table {
         let tools = &check["tools"];

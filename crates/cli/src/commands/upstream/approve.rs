@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::diff::{print, tools, waiting};
 use super::path;
-use crate::api::{Api, Needs};
+use crate::api::Api;
 use crate::args::ToolSelection;
 use crate::commands::parse;
 use crate::escape;
@@ -17,9 +17,9 @@ pub(super) async fn run(
     settings: &Settings,
     printer: &Printer,
 ) -> Outcome {
-    let api = Api::reach(settings, Needs::Server(&selection.server)).await?;
+    let api = Api::start(settings).await?;
+    api.connected(&selection.server).await?;
     let outcome = approve(selection, &api, printer).await;
-    api.close().await;
     outcome
 }
 

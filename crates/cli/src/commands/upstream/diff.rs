@@ -4,7 +4,7 @@ use config::Settings;
 use serde_json::Value;
 
 use super::path;
-use crate::api::{Api, Needs, segment};
+use crate::api::{Api, segment};
 use crate::args::ToolSelection;
 use crate::commands::parse;
 use crate::escape;
@@ -16,13 +16,13 @@ pub(super) async fn run(
     settings: &Settings,
     printer: &Printer,
 ) -> Outcome {
-    let api = Api::reach(settings, Needs::Server(&selection.server)).await?;
+    let api = Api::start(settings).await?;
+    api.connected(&selection.server).await?;
     let shown = waiting(selection, &api).await;
     let shown = match shown {
         Ok(shown) => all_exist(selection, &shown, &api).await.map(|()| shown),
         Err(failure) => Err(failure),
     };
-    api.close().await;
     let shown = shown?;
     if printer.format != Format::Table {
         printer.data(&shown, Some("tools"));

@@ -3,16 +3,15 @@
 use config::Settings;
 use serde_json::Value;
 
-use crate::api::{Api, Needs};
+use crate::api::Api;
 use crate::commands::{count, parse};
 use crate::escape;
 use crate::exit::{Exit, Outcome};
 use crate::printer::{Entry, Format, Printer};
 
 pub(super) async fn run(settings: &Settings, printer: &Printer) -> Outcome {
-    let api = Api::reach(settings, Needs::AllServers).await?;
+    let api = Api::start(settings).await?;
     let answer = api.get("/servers").await;
-    api.close().await;
     let answer = parse(&answer?)?;
     if printer.format != Format::Table {
         printer.data(&answer, Some("servers"));

@@ -6,7 +6,7 @@ use config::Settings;
 use serde_json::Value;
 
 use super::path;
-use crate::api::{Api, Needs};
+use crate::api::Api;
 use crate::commands::parse;
 use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
@@ -34,9 +34,8 @@ pub(super) async fn run(
             _ = tokio::signal::ctrl_c() => Ok(Exit::Ok),
         };
     }
-    let api = Api::reach(settings, Needs::Config).await?;
+    let api = Api::start(settings).await?;
     let page = look(what, &api, None).await;
-    api.close().await;
     let page = page?;
     match printer.format {
         Format::Table => print(&page, printer),

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::path;
-use crate::api::{Api, Needs};
+use crate::api::Api;
 use crate::args::ServerChange;
 use crate::commands::{count, parse, parse_as};
 use crate::escape;
@@ -44,14 +44,13 @@ pub(super) async fn remove(
     printer: &Printer,
 ) -> Outcome {
     let name = &change.server.name;
-    let api = Api::reach(settings, Needs::Config).await?;
+    let api = Api::start(settings).await?;
     let removed = async {
         let answer = api.delete(&path(name)).await?;
         let server = watch(&api, change).await?.map(|(server, _)| server);
         Ok(Change { answer, server })
     };
     let removed = removed.await;
-    api.close().await;
     let removed = removed?;
     check_stopped(&removed, name)?;
     confirm(&removed.answer, &format!("'{name}' is removed"), printer)
@@ -64,10 +63,9 @@ pub(super) async fn switch(
     printer: &Printer,
 ) -> Outcome {
     let name = &change.server.name;
-    let api = Api::reach(settings, Needs::Config).await?;
+    let api = Api::start(settings).await?;
     let verb = if enabled { "enable" } else { "disable" };
     let switched = post(&api, change, verb).await;
-    api.close().await;
     let switched = switched?;
     if enabled {
         let connected = check_connected(&switched, &format!("'{name}' is on"), name)?;
@@ -78,14 +76,13 @@ pub(super) async fn switch(
     confirm(&switched.answer, &format!("'{name}' is off"), printer)
 }
 
-/// Only a daemon has anything to restart.
 pub(super) async fn restart(
     change: &ServerChange,
     settings: &Settings,
     printer: &Printer,
 ) -> Outcome {
     let name = &change.server.name;
-    let api = Api::daemon(settings).await?;
+    let api = Api::start(settings).await?;
     let restarted = post(&api, change, "restart").await?;
     let connected = check_connected(&restarted, &format!("'{name}' is restarted"), name)?;
     let what = connected.unwrap_or_else(|| format!("'{name}' is being connected"));
@@ -108,12 +105,12 @@ async fn post(api: &Api, change: &ServerChange, verb: &str) -> Result<Change, Fa
 }
 
 /// Waits until the server has come to rest, and returns how it is then. None if there is nothing to
-/// wait for: no daemon that would do anything, no wish to wait, or no server any more.
+/// wait for: no wish to wait, or no server any more.
 async fn watch(
     api: &Api,
     change: &ServerChange,
 ) -> Result<Option<(Server, Box<RawValue>)>, Failure> {
-    if change.no_wait || !api.is_daemon() {
+    if change.no_wait {
         return Ok(None);
     }
     let deadline = Instant::now() + PATIENCE;

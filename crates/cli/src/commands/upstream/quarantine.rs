@@ -4,7 +4,7 @@ use config::Settings;
 use serde_json::json;
 
 use super::path;
-use crate::api::{Api, Needs};
+use crate::api::Api;
 use crate::args::ToolSelection;
 use crate::commands::parse;
 use crate::escape;
@@ -16,12 +16,12 @@ pub(super) async fn run(
     settings: &Settings,
     printer: &Printer,
 ) -> Outcome {
-    let api = Api::reach(settings, Needs::Server(&selection.server)).await?;
+    let api = Api::start(settings).await?;
+    api.connected(&selection.server).await?;
     let body = json!({"tools": selection.tools});
     let answer = api
         .post(&format!("{}/quarantine", path(&selection.server)), &body)
         .await;
-    api.close().await;
     let marked = parse(&answer?)?;
     if printer.format != Format::Table {
         printer.data(&marked, Some("tools"));

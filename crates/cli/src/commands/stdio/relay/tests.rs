@@ -161,6 +161,7 @@ impl Client {
         let (input, reader) = tokio::io::duplex(1 << 20);
         let (writer, output) = tokio::io::duplex(1 << 20);
         let options = Options {
+            starts_daemon: None,
             socket,
             request_bytes: 4 << 20,
             event_bytes: 32 << 20,
