@@ -123,9 +123,7 @@ fn read_config(text: &str, warnings: &mut Vec<Warning>) -> Result<Config, Fault>
         shutdown_grace: fields
             .read("shutdown_grace", read_duration)?
             .unwrap_or(default.shutdown_grace),
-        exit_when_idle: fields
-            .read("exit_when_idle", read_duration)?
-            .filter(|time| !time.is_zero()),
+        exit_when_idle: fields.read("exit_when_idle", read_duration)?,
         limits: fields
             .read("limits", |node| read_limits(node, warnings))?
             .unwrap_or(default.limits),

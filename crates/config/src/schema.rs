@@ -61,9 +61,9 @@ struct ConfigFile {
     #[schemars(schema_with = "duration_schema")]
     shutdown_grace: u64,
     /// How long a daemon that a command started in the background goes on without a client: seconds,
-    /// or a text such as "30m". 0 means for ever. One that `serve` or a service started goes on.
+    /// or a text such as "30m". Without it, for ever, as one that `serve` or a service started.
     #[schemars(schema_with = "duration_schema")]
-    exit_when_idle: u64,
+    exit_when_idle: Option<u64>,
     /// What one peer may make the daemon hold, wait for or do. Takes effect at the next start.
     limits: Limits,
     /// The upstreams: an object by name, as other clients write it, or a list with a `name` each.
@@ -179,7 +179,7 @@ impl Default for ConfigFile {
             activity: config.activity,
             endpoints: config.endpoints,
             shutdown_grace: Config::DEFAULT_SHUTDOWN_GRACE.as_secs(),
-            exit_when_idle: 0,
+            exit_when_idle: None,
             limits: config.limits,
             mcp_servers: BTreeMap::new(),
         }

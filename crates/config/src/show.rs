@@ -50,7 +50,7 @@ impl Config {
             "activity": self.activity,
             "endpoints": self.endpoints,
             "shutdown_grace": duration::to_json(self.shutdown_grace),
-            "exit_when_idle": duration::to_json(self.exit_when_idle.unwrap_or_default()),
+            "exit_when_idle": self.exit_when_idle.map(duration::to_json),
             "limits": self.limits,
             "mcpServers": servers,
         })

@@ -30,6 +30,9 @@ pub(crate) async fn run(args: DoctorArgs, settings: &Settings, printer: &Printer
     let mut report = Report::new(settings);
     let valid_config = files::check_config(settings, &mut report);
     let mut config = valid_config.clone().unwrap_or_default();
+    if let Some(listen) = settings.command_line().listen {
+        config.listen = listen;
+    }
     let data_dir = settings.data_dir(&config);
     // Modes first: whatever opens the data directory later closes it to others.
     let usable = files::check_data_dir(&data_dir, &mut report);

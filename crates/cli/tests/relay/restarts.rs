@@ -62,6 +62,8 @@ async fn a_daemon_that_stays_away_is_an_error_that_says_that_nothing_was_sent() 
         let mut client = Client::start(&place.daemon.home, era).await;
         client.call_ok("look").await;
         let (home, left) = place.killed().await;
+        // The daemon that the client would start cannot start either.
+        home.write_config_text("{");
         let id = client.send_call("look").await;
         let answer = client.answer(id).await;
         let message = answer["error"]["message"].as_str().unwrap_or_default();

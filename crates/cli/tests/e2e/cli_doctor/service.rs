@@ -49,12 +49,6 @@ fn replace() -> String {
     format!("kill -9 {}; mcpproxy serve", std::process::id())
 }
 
-/// What replaces one that answers: it ends by itself.
-fn restart() -> String {
-    let pid = std::process::id();
-    format!("kill {pid}; while kill -0 {pid} 2>/dev/null; do sleep 1; done; mcpproxy serve")
-}
-
 #[tokio::test]
 async fn a_socket_that_others_can_open_is_seen() {
     let daemon = TestDaemon::start(home(), json!({})).await;
@@ -154,5 +148,5 @@ async fn a_daemon_that_does_not_tell_about_its_servers_is_seen() {
     let on_socket = axum::serve(listen_on_socket(&home), router);
     let _on_socket = tokio::spawn(on_socket.into_future());
     let found = problems(&home, &[], &[]).await;
-    assert_eq!(named(&found, "SERVERS_UNKNOWN").fix, restart());
+    assert_eq!(named(&found, "SERVERS_UNKNOWN").fix, "mcpproxy restart");
 }

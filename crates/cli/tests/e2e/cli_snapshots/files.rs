@@ -41,7 +41,6 @@ const FURNISHED: &str = "
 const WITHOUT_DAEMON: &str = "
     status_without_daemon   status
     watch_broken_config     activity watch --config .gemini/settings.json
-    restart_without_daemon  upstream restart notes
     follow_without_daemon   upstream logs notes --follow
     serve_broken_config     serve --config .gemini/settings.json
     serve_open_to_all       serve --listen 0.0.0.0:0
@@ -51,16 +50,17 @@ const WITHOUT_DAEMON: &str = "
     demo_server_no_file     demo-server --store .gemini
 ";
 
-/// What somebody sees who has just begun.
+/// What somebody sees who has just begun. The log comes first: other commands start a daemon, which
+/// is recorded.
 const EMPTY: &str = "
-    empty_upstream_list     upstream list
-    empty_tools_list        tools list
-    empty_tools_search      tools search note
     empty_activity_list     activity list
     empty_activity_summary  activity summary
     empty_activity_verify   activity verify
     empty_activity_export   activity export
     empty_simulate          activity simulate
+    empty_upstream_list     upstream list
+    empty_tools_list        tools list
+    empty_tools_search      tools search note
     empty_audit             audit
     empty_import            upstream import
     empty_call              call tool-read notes:list_notes
