@@ -85,13 +85,18 @@ impl TestDaemon {
     async fn wait_until_ready(&mut self) {
         let http = http_client();
         let url = self.url("/readyz");
+        let lock = self.home.path().join(".mcpproxy/mcpproxy.lock");
         let (child, log) = (&mut self.child, &self.log);
         wait_until("the daemon is ready", DEADLINE, async || {
             if let Some(status) = child.try_wait().expect("a child") {
                 panic!("the daemon ended with {status}:\n{}", read(log));
             }
             let answer = http.get(&url).send().await;
-            answer.is_ok_and(|answer| answer.status().is_success())
+            // One that a client started in the background answers, too, until this one takes over.
+            let holder = std::fs::read_to_string(&lock).ok();
+            let holder = holder.and_then(|pid| pid.trim().parse().ok());
+            let is_this_one = holder.is_none() || holder == child.id();
+            is_this_one && answer.is_ok_and(|answer| answer.status().is_success())
         })
         .await;
     }
