@@ -15,14 +15,34 @@ pub(crate) fn ask(consent: Consent, question: &str, printer: &Printer) -> Result
     if consent.yes {
         return Ok(true);
     }
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !is_interactive() {
         return Err(Failure::new(Exit::Usage, "nothing was changed")
             .why("there is no terminal to ask on")
             .advice("add --yes to go on, or --dry-run to look only"));
     }
+    Ok(question_with_default_no(question, printer))
+}
+
+/// Offers something besides what was asked for; scripts that want it say so with an option.
+pub(crate) fn offer(consent: Consent, question: &str, printer: &Printer) -> bool {
+    !consent.dry_run
+        && !consent.yes
+        && is_interactive()
+        && question_with_default_no(question, printer)
+}
+
+fn question_with_default_no(question: &str, printer: &Printer) -> bool {
     printer.prompt(&format!("{question} [y/N] "));
-    let mut answer = String::new();
     // Somebody who closes the terminal has not agreed.
+    matches!(read_answer().as_str(), "y" | "yes")
+}
+
+fn read_answer() -> String {
+    let mut answer = String::new();
     let _ = io::stdin().lock().read_line(&mut answer);
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    answer.trim().to_lowercase()
+}
+
+fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }

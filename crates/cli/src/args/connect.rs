@@ -9,6 +9,7 @@ pub(crate) const CONNECT_EXAMPLES: &str = "\
 Examples:
   mcpproxy connect
   mcpproxy connect claude-code --approve read
+  mcpproxy connect claude-code --approve read --move
   mcpproxy connect cursor --dry-run
   mcpproxy connect claude-desktop --yes
   mcpproxy connect claude-code --undo
@@ -19,6 +20,7 @@ Examples:
   mcpproxy upstream import --dry-run
   mcpproxy upstream import --from cursor --from codex
   mcpproxy upstream import --server github --yes
+  mcpproxy upstream import --move
 ";
 
 #[derive(Debug, Args)]
@@ -32,7 +34,10 @@ pub(crate) struct ConnectArgs {
     /// Also write the client's own permission rules: `read` lets it read without asking
     #[arg(long, value_name = "LANE", conflicts_with = "undo")]
     pub approve: Option<ApproveLane>,
-    /// Take out what was put in
+    /// Also move the client's own servers into mcpproxy; `--undo` puts them back
+    #[arg(long, requires = "client", conflicts_with = "undo")]
+    pub r#move: bool,
+    /// Take out what was put in, and put back what was moved
     #[arg(long, requires = "client")]
     pub undo: bool,
     #[command(flatten)]
@@ -64,6 +69,9 @@ pub(crate) struct ImportArgs {
     /// Only the server of this name; may be given more than once
     #[arg(long, value_name = "NAME")]
     pub server: Vec<String>,
+    /// Also take them out of the clients' own files, and connect these clients; `connect --undo` puts them back
+    #[arg(long)]
+    pub r#move: bool,
     #[command(flatten)]
     pub consent: Consent,
 }

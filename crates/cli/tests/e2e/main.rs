@@ -30,6 +30,8 @@ mod cli_doctor;
 #[cfg(test)]
 mod cli_hostile;
 #[cfg(test)]
+mod cli_move;
+#[cfg(test)]
 mod cli_snapshots;
 #[cfg(test)]
 mod cli_terminal;

@@ -52,6 +52,7 @@ codes! {
     ClientAddress = "CLIENT_ADDRESS",
     ClientCommandGone = "CLIENT_COMMAND_GONE",
     ClientChangesUnasked = "CLIENT_CHANGES_UNASKED",
+    ClientServerTwice = "CLIENT_SERVER_TWICE",
 }
 
 #[cfg(test)]

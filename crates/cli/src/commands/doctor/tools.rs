@@ -6,16 +6,13 @@ use std::time::Duration;
 use policy::Unannotated;
 use serde_json::Value;
 
-use super::check::{Area, Report, count, shell_word};
+use super::check::{Area, Report, count, listed, shell_word};
 use super::code::Code;
 use crate::api::Api;
 use crate::commands::parse;
 
 /// Time for auditing every tool.
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How many tools are named; `mcpproxy audit` has the rest.
-const NAMED: usize = 3;
 
 /// Findings about what a tool says to the model.
 const TEXT: [&str; 3] = [
@@ -47,7 +44,7 @@ pub(super) async fn check(api: &Api, unannotated: Unannotated, report: &mut Repo
         );
         let tool = shell_word(first);
         let fix = report.command(&format!("tools override set {tool} destructive"));
-        report.warning(Area::Tools, Code::ToolLaneDoubtful, cause, fix);
+        report.warning(Area::Tools, Code::ToolLaneDoubtful, None, cause, fix);
     }
     if let Some(first) = doubtful_text.first() {
         let cause = format!(
@@ -56,7 +53,7 @@ pub(super) async fn check(api: &Api, unannotated: Unannotated, report: &mut Repo
             listed(&doubtful_text),
         );
         let fix = report.command(&format!("tools show {}", shell_word(first)));
-        report.warning(Area::Tools, Code::ToolTextDoubtful, cause, fix);
+        report.warning(Area::Tools, Code::ToolTextDoubtful, None, cause, fix);
     }
 }
 
@@ -87,12 +84,4 @@ fn has_finding(tool: &Value, codes: &[&str], severity: &str) -> bool {
 fn names<'a>(tools: &[&'a Value], wanted: impl Fn(&Value) -> bool) -> Vec<&'a str> {
     let wanted = tools.iter().filter(|tool| wanted(tool));
     wanted.filter_map(|tool| tool["name"].as_str()).collect()
-}
-
-fn listed(names: &[&str]) -> String {
-    let mut text = names[..names.len().min(NAMED)].join(", ");
-    if names.len() > NAMED {
-        text.push_str(&format!(" and {} more", names.len() - NAMED));
-    }
-    text
 }
