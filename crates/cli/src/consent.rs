@@ -33,14 +33,25 @@ pub(crate) fn offer(consent: Consent, question: &str, printer: &Printer) -> bool
 
 fn question_with_default_no(question: &str, printer: &Printer) -> bool {
     printer.prompt(&format!("{question} [y/N] "));
-    // Somebody who closes the terminal has not agreed.
-    matches!(read_answer().as_str(), "y" | "yes")
+    matches!(read_answer().as_deref(), Some("y" | "yes"))
 }
 
-fn read_answer() -> String {
+/// Offers what most people want: without an answer it is a yes.
+pub(crate) fn recommend(consent: Consent, question: &str, printer: &Printer) -> bool {
+    if consent.dry_run || consent.yes || !is_interactive() {
+        return false;
+    }
+    printer.prompt(&format!("{question} [Y/n] "));
+    matches!(read_answer().as_deref(), Some("" | "y" | "yes"))
+}
+
+/// One line of the terminal; nothing if it was closed, which is no agreement to anything.
+fn read_answer() -> Option<String> {
     let mut answer = String::new();
-    let _ = io::stdin().lock().read_line(&mut answer);
-    answer.trim().to_lowercase()
+    match io::stdin().lock().read_line(&mut answer) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(answer.trim().to_lowercase()),
+    }
 }
 
 fn is_interactive() -> bool {

@@ -34,6 +34,9 @@ pub(crate) struct ConnectArgs {
     /// Also write the client's own permission rules: `read` lets it read without asking
     #[arg(long, value_name = "LANE", conflicts_with = "undo")]
     pub approve: Option<ApproveLane>,
+    /// Decide about tools without hints: `infer` puts them on the lanes that the auditor sees for them
+    #[arg(long, value_name = "RULE", requires = "approve")]
+    pub unannotated: Option<UnannotatedRule>,
     /// Also move the client's own servers into mcpproxy; `--undo` puts them back
     #[arg(long, requires = "client", conflicts_with = "undo")]
     pub r#move: bool,
@@ -59,6 +62,25 @@ pub(crate) struct Consent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ApproveLane {
     Read,
+}
+
+/// What to think of tools on which their servers put no hints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UnannotatedRule {
+    /// The auditor's tier counts as if the server had declared it
+    Infer,
+    /// Any lane may call them
+    Trust,
+}
+
+impl UnannotatedRule {
+    /// The value in the config file.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Infer => "infer",
+            Self::Trust => "trust",
+        }
+    }
 }
 
 #[derive(Debug, Args)]

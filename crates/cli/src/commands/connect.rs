@@ -3,6 +3,7 @@
 mod endpoint;
 mod list;
 mod moving;
+mod unannotated;
 
 use clients::{Approval, Client, ClientFileError, FileChange, OwnAddress, Places, Plan, Receipts};
 use config::{Config, Settings};
@@ -66,6 +67,9 @@ pub(crate) async fn run(args: ConnectArgs, settings: &Settings, printer: &Printe
         backups: &backups,
     };
     report.print(printer)?;
+    if args.approve.is_some() {
+        unannotated::decide(&args, settings, &config, printer).await?;
+    }
     Ok(Exit::Ok)
 }
 

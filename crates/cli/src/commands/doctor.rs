@@ -95,9 +95,7 @@ async fn check_inside(
         Ok(api) => {
             let newest = store::check(&api, &restart, report).await;
             servers::check(&api, valid_config, &restart, report).await;
-            if let Some(config) = valid_config {
-                tools::check(&api, config.intent_declaration.unannotated, report).await;
-            }
+            tools::check(&api, report).await;
             api.close().await;
             newest
         }

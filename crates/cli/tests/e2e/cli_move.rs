@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Home, Script, TestDaemon, Tool};
 
+use crate::cli_terminal::on_terminal;
 use crate::support::home;
 
 fn place(home: &Home, name: &str, text: &str) {
@@ -186,4 +187,18 @@ async fn a_server_that_is_switched_off_here_stays_there() {
             .await
             .contains(&"CLIENT_SERVER_TWICE".to_owned())
     );
+}
+
+#[tokio::test]
+async fn a_person_is_asked_whether_imported_servers_are_to_move() {
+    let home = home();
+    let theirs = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
+    place(&home, ".cursor/mcp.json", theirs);
+    let (shown, code) = on_terminal(&home, &["upstream", "import"], &[], "y\nn\n").await;
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("out of the files of Cursor too?"), "{shown}");
+    assert_eq!(read(&home, ".cursor/mcp.json"), theirs);
+    let (shown, code) = on_terminal(&home, &["upstream", "import"], &[], "y\n").await;
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(names(&home, ".cursor/mcp.json"), ["mcpproxy"], "{shown}");
 }

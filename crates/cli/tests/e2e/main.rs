@@ -100,4 +100,6 @@ mod support;
 #[cfg(test)]
 mod tool_list;
 #[cfg(test)]
+mod unannotated;
+#[cfg(test)]
 mod upstream_life;

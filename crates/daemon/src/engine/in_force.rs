@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use catalog::{Drift, ServerPins, ServerTools, Snapshot};
 use config::Config;
-use policy::{ServerName, ToolId, ToolName, Trust};
+use policy::{Provenance, ServerName, Tier, ToolId, ToolName, Trust};
 use upstream::{Fleet, Status, ToolList, Upstream};
 
 use super::tools::{AuditedTool, ToolState};
@@ -135,6 +135,22 @@ impl InForce {
     pub(crate) fn tools(&self) -> impl Iterator<Item = (&ToolState, bool)> {
         let entries = self.catalog.tools();
         entries.filter_map(|entry| Some((&**self.tool(&entry.tool.id)?, entry.stale)))
+    }
+
+    /// Tools without hints that look as if they change something, and that any lane may call because the
+    /// operator has not said what to think of such tools. The most dangerous come first.
+    pub(crate) fn undecided(&self) -> Vec<&ToolId> {
+        if self.config.unannotated_is_decided {
+            return Vec::new();
+        }
+        let undecided = self.tools().filter(|(state, _)| {
+            state.effective.provenance() == Provenance::Unannotated
+                && state.audit().tier > Tier::ReadOnly
+        });
+        let mut undecided: Vec<&ToolState> = undecided.map(|(state, _)| state).collect();
+        undecided.sort_by_key(|state| std::cmp::Reverse(state.audit().tier));
+        let ids = undecided.into_iter().map(|state| &state.definition().id);
+        ids.collect()
     }
 
     pub(super) fn pins(&self) -> &AllPins {

@@ -47,6 +47,7 @@ codes! {
     ServerCommandMissing = "SERVER_COMMAND_MISSING",
     ServerFailed = "SERVER_FAILED",
     ToolLaneDoubtful = "TOOL_LANE_DOUBTFUL",
+    UnannotatedUndecided = "UNANNOTATED_UNDECIDED",
     ToolTextDoubtful = "TOOL_TEXT_DOUBTFUL",
     ClientFileBroken = "CLIENT_FILE_BROKEN",
     ClientAddress = "CLIENT_ADDRESS",

@@ -8,7 +8,7 @@ mod departure;
 use std::collections::BTreeSet;
 
 use clients::{Candidate, Client, ImportVerdict};
-use config::{Config, Document, SaveError, ServerConfig, Settings};
+use config::{Config, ServerConfig, Settings};
 use policy::ServerName;
 use redact::Redactor;
 use serde_json::{Value, json};
@@ -20,9 +20,6 @@ use crate::commands::count;
 use crate::consent;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Entry, Format, Printer};
-use crate::settings::config_failure;
-
-const EMPTY_CONFIG: &str = "{\n  \"mcpServers\": {}\n}\n";
 
 pub(super) async fn run(args: &ImportArgs, settings: &Settings, printer: &Printer) -> Outcome {
     let from: Result<Vec<Client>, Failure> = args.from.iter().map(|it| parse_client(it)).collect();
@@ -129,19 +126,12 @@ pub(in crate::commands) fn save(
     servers: &[ServerConfig],
     settings: &Settings,
 ) -> Result<(), Failure> {
-    let file = settings.config_file();
-    let failed = |error: &SaveError| {
-        Failure::from_error(Exit::Config, "the servers cannot be saved", error)
-            .advice("see what is wrong with `mcpproxy config check`, and try again")
-    };
-    if !file.exists() {
-        config::write_new(file, EMPTY_CONFIG).map_err(|error| failed(&error))?;
-    }
-    let mut document = Document::load(file).map_err(|error| config_failure(&error))?;
-    for server in servers {
-        document.set_server(server);
-    }
-    document.save().map_err(|error| failed(&error))
+    crate::settings::edit(settings, |document| {
+        for server in servers {
+            document.set_server(server);
+        }
+        Ok(())
+    })
 }
 
 fn print_table(candidates: &[Candidate], printer: &Printer) {
