@@ -94,6 +94,8 @@ mod security;
 #[cfg(test)]
 mod simulate;
 #[cfg(test)]
+mod starting;
+#[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod support;

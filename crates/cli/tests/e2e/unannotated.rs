@@ -140,7 +140,7 @@ async fn a_setting_that_cannot_be_is_refused_and_the_file_stays() {
     for (path, value, exit, word) in [
         (SETTING, "guess", 4, "trust, infer, deny"),
         ("intent_declaration.unanotated", "infer", 2, "no setting"),
-        ("listen", "7", 4, "listen"),
+        ("listen", "7", 4, "would not be valid"),
         ("mcpServers.a.enabled", "false", 2, "mcpproxy upstream"),
     ] {
         let output = home.cli(["config", "set", path, value]).await;
