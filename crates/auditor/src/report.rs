@@ -133,7 +133,9 @@ impl ToolReport {
         };
         let effective = EffectiveTier::resolve(&facts, operator.unannotated);
         let mut findings = Vec::new();
-        check_hints(tool.annotations, &audit, &mut findings);
+        let any_lane = effective.provenance() == Provenance::Unannotated
+            && operator.unannotated == Unannotated::Trust;
+        check_hints(tool.annotations, &audit, any_lane, &mut findings);
         names.check(tool, &mut findings);
         check_prose(tool, &mut findings);
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));

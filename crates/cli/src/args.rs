@@ -469,6 +469,13 @@ pub(crate) enum ConfigCommand {
     Check,
     /// Print the JSON Schema of the config file
     Schema,
+    /// Change one setting in the config file; a running daemon follows it
+    Set {
+        /// The path of the setting, as intent_declaration.unannotated
+        path: String,
+        /// The value, as JSON or as plain text
+        value: String,
+    },
 }
 
 #[cfg(test)]

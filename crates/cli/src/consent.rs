@@ -15,14 +15,45 @@ pub(crate) fn ask(consent: Consent, question: &str, printer: &Printer) -> Result
     if consent.yes {
         return Ok(true);
     }
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !is_interactive() {
         return Err(Failure::new(Exit::Usage, "nothing was changed")
             .why("there is no terminal to ask on")
             .advice("add --yes to go on, or --dry-run to look only"));
     }
+    Ok(question_with_default_no(question, printer))
+}
+
+/// Offers something besides what was asked for; scripts that want it say so with an option.
+pub(crate) fn offer(consent: Consent, question: &str, printer: &Printer) -> bool {
+    !consent.dry_run
+        && !consent.yes
+        && is_interactive()
+        && question_with_default_no(question, printer)
+}
+
+fn question_with_default_no(question: &str, printer: &Printer) -> bool {
     printer.prompt(&format!("{question} [y/N] "));
+    matches!(read_answer().as_deref(), Some("y" | "yes"))
+}
+
+/// Offers what most people want: without an answer it is a yes.
+pub(crate) fn recommend(consent: Consent, question: &str, printer: &Printer) -> bool {
+    if consent.dry_run || consent.yes || !is_interactive() {
+        return false;
+    }
+    printer.prompt(&format!("{question} [Y/n] "));
+    matches!(read_answer().as_deref(), Some("" | "y" | "yes"))
+}
+
+/// One line of the terminal; nothing if it was closed, which is no agreement to anything.
+fn read_answer() -> Option<String> {
     let mut answer = String::new();
-    // Somebody who closes the terminal has not agreed.
-    let _ = io::stdin().lock().read_line(&mut answer);
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    match io::stdin().lock().read_line(&mut answer) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(answer.trim().to_lowercase()),
+    }
+}
+
+fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }

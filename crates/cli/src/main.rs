@@ -98,9 +98,7 @@ async fn run_command(cli: Cli, printer: &Printer, log_file: &LogFile) -> Outcome
         Command::Audit(args) => commands::audit::run(args, &settings, printer).await,
         Command::Activity(command) => commands::activity::run(command, &settings, printer).await,
         Command::Upstream(command) => commands::upstream::run(command, &settings, printer).await,
-        Command::Connect(args) => {
-            commands::connect::run(args, &cli.global, &settings, printer).await
-        }
+        Command::Connect(args) => commands::connect::run(args, &settings, printer).await,
         Command::Doctor(args) => commands::doctor::run(args, &settings, printer).await,
         Command::Config(command) => commands::config::run(&command, &settings, printer),
         Command::Completions(args) => {

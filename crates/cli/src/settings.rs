@@ -1,9 +1,11 @@
 //! From flags and environment to the config in force.
 
-use config::{CommandLine, LoadError, Loaded, Secret, Settings};
+use config::{CommandLine, Document, LoadError, Loaded, SaveError, Secret, Settings};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure};
+
+const EMPTY_CONFIG: &str = "{\n  \"mcpServers\": {}\n}\n";
 
 pub(crate) fn locate(global: &Global) -> Result<Settings, Failure> {
     let api_key = std::env::var("MCPPROXY_API_KEY")
@@ -29,6 +31,29 @@ pub(crate) fn load(settings: &Settings) -> Result<Loaded, Failure> {
             .parse(b"{}")
             .map_err(|error| config_failure(&error))
     }
+}
+
+/// Edits the config file in one step; one that does not exist is made.
+pub(crate) fn edit(
+    settings: &Settings,
+    change: impl FnOnce(&mut Document) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let file = settings.config_file();
+    let failed = |error: &SaveError| match error {
+        SaveError::Invalid(error) => {
+            Failure::new(Exit::Config, "the changed config would not be valid")
+                .why(error.why())
+                .advice(error.help())
+        }
+        error => Failure::from_error(Exit::Config, "the config file cannot be saved", error)
+            .advice("see what is wrong with `mcpproxy config check`, and try again"),
+    };
+    if !file.exists() {
+        config::write_new(file, EMPTY_CONFIG).map_err(|error| failed(&error))?;
+    }
+    let mut document = Document::load(file).map_err(|error| config_failure(&error))?;
+    change(&mut document)?;
+    document.save().map_err(|error| failed(&error))
 }
 
 pub(crate) fn config_failure(error: &LoadError) -> Failure {

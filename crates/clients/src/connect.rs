@@ -5,6 +5,7 @@ use crate::client::Client;
 use crate::edit::Edit;
 use crate::endpoint::{Endpoint, KEY_VARIABLE};
 use crate::error::ClientFileError;
+use crate::moving::{Origin, add_departures};
 use crate::places::Places;
 use crate::plan::{FileChange, Kind, Plan};
 
@@ -17,12 +18,13 @@ pub enum Approval {
     Read,
 }
 
-/// Works out what has to change for a client to use mcpproxy.
+/// Works out what has to change for a client to use mcpproxy, in place of the entries in `leaving`.
 pub fn connect(
     client: Client,
     places: &Places,
     endpoint: &Endpoint,
     approval: Approval,
+    leaving: &[Origin],
 ) -> Result<Plan, ClientFileError> {
     let adapter = client.adapter();
     let main = adapter.main_file(places);
@@ -44,9 +46,11 @@ pub fn connect(
         syntax: main.syntax,
         edits: [vec![entry], rules.entry].concat(),
     };
+    let mut files = [vec![main], rules.files].concat();
+    add_departures(leaving, &mut files);
     let mut changes = Vec::new();
-    for edits in [vec![main], rules.files].concat() {
-        changes.extend(FileChange::of(&edits)?);
+    for edits in &files {
+        changes.extend(FileChange::of(edits)?);
     }
     let mut notes = rules.notes;
     if matches!(

@@ -16,6 +16,8 @@ pub(crate) enum Edit {
     },
     /// A list with this element.
     Element { path: Vec<String>, value: Value },
+    /// No such member, provided that it is as it was read.
+    Departure { path: Vec<String>, written: Value },
 }
 
 /// One step back. Steps are taken in order.
@@ -30,6 +32,8 @@ pub(crate) enum Reversal {
     TakeOut { path: Vec<String>, value: Value },
     /// Take out a container that we made, if nobody uses it.
     RemoveIfEmpty { path: Vec<String> },
+    /// Put back a member that left the file, unless somebody has put another one in its place.
+    Return { path: Vec<String>, value: Value },
 }
 
 impl Edit {
@@ -38,6 +42,7 @@ impl Edit {
         match self {
             Self::Entry { path, set, unset } => apply_entry(document, path, set, unset),
             Self::Element { path, value } => apply_element(document, path, value),
+            Self::Departure { path, written } => apply_departure(document, path, written),
         }
     }
 }
@@ -53,6 +58,18 @@ impl Reversal {
                 Some(Value::Array(elements)) if elements.is_empty() => document.remove(path),
                 _ => Ok(()),
             },
+            Self::Return { path, value } => match document.get(path)? {
+                Some(_) => Ok(()),
+                None => document.set(path, value),
+            },
+        }
+    }
+
+    /// The member that this step puts back into a file that it had left.
+    pub(crate) fn returns(&self) -> Option<(&[String], &Value)> {
+        match self {
+            Self::Return { path, value } => Some((path, value)),
+            _ => None,
         }
     }
 }
@@ -123,6 +140,21 @@ fn apply_element(
     }
     document.push(path, value)?;
     Ok(reversals)
+}
+
+fn apply_departure(
+    document: &mut Document,
+    path: &[String],
+    written: &Value,
+) -> Result<Vec<Reversal>, ShapeFault> {
+    if document.get(path)?.as_ref() != Some(written) {
+        return Ok(Vec::new());
+    }
+    document.remove(path)?;
+    Ok(vec![Reversal::Return {
+        path: path.to_owned(),
+        value: written.clone(),
+    }])
 }
 
 /// The objects above a path that have to be made for it, the innermost first.

@@ -57,17 +57,23 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), ClientFileError> {
     }
 }
 
+/// Refuses a file that is not what it was when it was read.
+pub(crate) fn check_unchanged(path: &Path, before: Option<&str>) -> Result<(), ClientFileError> {
+    if read(path)?.as_deref() == before {
+        return Ok(());
+    }
+    Err(ClientFileError::ChangedMeanwhile {
+        path: path.to_owned(),
+    })
+}
+
 /// Puts `after` in the place of `before`; nothing means that there is no such file.
 pub(crate) fn replace(
     path: &Path,
     before: Option<&str>,
     after: Option<&str>,
 ) -> Result<(), ClientFileError> {
-    if read(path)?.as_deref() != before {
-        return Err(ClientFileError::ChangedMeanwhile {
-            path: path.to_owned(),
-        });
-    }
+    check_unchanged(path, before)?;
     match after {
         Some(text) => write(path, text, None),
         None => fs::remove_file(path),

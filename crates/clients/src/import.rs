@@ -7,6 +7,7 @@ use policy::ServerName;
 use serde_json::{Map, Value};
 
 use crate::client::Client;
+use crate::moving::Origin;
 use crate::servers::{Found, OwnAddress, Survey};
 
 /// A server that was found, once, however many clients know it.
@@ -14,8 +15,8 @@ use crate::servers::{Found, OwnAddress, Survey};
 pub struct Candidate {
     /// The name as the first of the clients has it.
     pub written_name: String,
-    /// Who knows it.
-    pub clients: Vec<Client>,
+    /// Where it was found, at least once.
+    pub origins: Vec<Origin>,
     /// In the form of our config file.
     pub entry: Map<String, Value>,
     pub config: Option<ServerConfig>,
@@ -49,9 +50,7 @@ pub fn select(survey: Survey, present: &[ServerConfig], own: &OwnAddress) -> Vec
             .iter_mut()
             .find(|candidate| candidate.is_same(&found));
         if let Some(known) = same {
-            if !known.clients.contains(&found.client) {
-                known.clients.push(found.client);
-            }
+            known.origins.push(found.origin);
             continue;
         }
         candidates.push(Candidate::of(found, present, own, &mut taken));
@@ -66,13 +65,14 @@ impl Candidate {
         own: &OwnAddress,
         taken: &mut BTreeSet<String>,
     ) -> Self {
+        let client = found.origin.client;
         let candidate = Self {
-            clients: vec![found.client],
             entry: Map::new(),
             config: None,
             verdict: Verdict::Ourselves,
             notes: Vec::new(),
-            written_name: found.name,
+            written_name: found.origin.name.clone(),
+            origins: vec![found.origin],
         };
         let usable = match found.server {
             Ok(usable) => usable,
@@ -91,7 +91,7 @@ impl Candidate {
         } else if let Some(known) = known {
             Verdict::Present(known.name.clone())
         } else {
-            match free_name(&candidate.written_name, found.client, taken) {
+            match free_name(&candidate.written_name, client, taken) {
                 Some(name) => {
                     if name.as_str() != candidate.written_name {
                         notes.push(format!("called {:?} there", candidate.written_name));
@@ -108,6 +108,17 @@ impl Candidate {
             notes,
             ..candidate
         }
+    }
+
+    /// The clients that know it, each once.
+    pub fn clients(&self) -> Vec<Client> {
+        let mut clients: Vec<Client> = Vec::new();
+        for origin in &self.origins {
+            if !clients.contains(&origin.client) {
+                clients.push(origin.client);
+            }
+        }
+        clients
     }
 
     fn is_same(&self, found: &Found) -> bool {

@@ -15,6 +15,7 @@ mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod import;
+mod moving;
 mod permissions;
 mod places;
 mod plan;
@@ -30,6 +31,7 @@ pub use document::{ParseFault, ShapeFault};
 pub use endpoint::{Endpoint, KEY_VARIABLE};
 pub use error::ClientFileError;
 pub use import::{Candidate, Verdict as ImportVerdict, select};
+pub use moving::{Origin, take_out};
 pub use permissions::{OWN_TOOLS, Permissions, Verdict, permissions};
 pub use places::{Places, Platform};
 pub use plan::{FileChange, Plan};

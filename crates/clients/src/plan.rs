@@ -47,13 +47,19 @@ impl Plan {
     /// Makes the changes: copies first, then the note of what was done, then the files. Returns
     /// the copies that were made.
     pub fn apply(&self, receipts: &Receipts) -> Result<Vec<PathBuf>, ClientFileError> {
-        for change in &self.changes {
-            file::check_writable(&change.path)?;
-        }
+        self.check_writable()?;
         match self.kind {
             Kind::Connect => self.apply_connect(receipts),
             Kind::Undo => self.apply_undo(receipts).map(|()| Vec::new()),
         }
+    }
+
+    /// Refuses a plan with a file that cannot be written, or that changed since it was read.
+    pub fn check_writable(&self) -> Result<(), ClientFileError> {
+        self.changes.iter().try_for_each(|change| {
+            file::check_writable(&change.path)?;
+            file::check_unchanged(&change.path, change.before.as_deref())
+        })
     }
 
     fn apply_connect(&self, receipts: &Receipts) -> Result<Vec<PathBuf>, ClientFileError> {

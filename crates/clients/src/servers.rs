@@ -14,6 +14,7 @@ use crate::adapter::ServerFile;
 use crate::client::Client;
 use crate::error::ClientFileError;
 use crate::file;
+use crate::moving::Origin;
 use crate::places::Places;
 use crate::references::Folders;
 
@@ -35,11 +36,7 @@ pub struct Survey {
 /// One entry of one file.
 #[derive(Debug)]
 pub struct Found {
-    pub client: Client,
-    pub file: PathBuf,
-    pub scope: Scope,
-    /// The name as the client has it.
-    pub name: String,
+    pub origin: Origin,
     /// The server as ours, or what is in the way.
     pub server: Result<Usable, Obstacle>,
 }
@@ -117,11 +114,19 @@ fn read_servers(
         .and_then(Value::as_object)
         .into_iter()
         .flatten();
+    let project = places.project.as_deref();
+    let shared = project.is_some_and(|project| file.path.starts_with(project));
     let found = entries.map(|(name, entry)| Found {
-        client,
-        file: file.path.clone(),
-        scope: file.scope,
-        name: name.clone(),
+        origin: Origin {
+            client,
+            file: file.path.clone(),
+            name: name.clone(),
+            shared,
+            enabled: !translate::is_disabled(entry),
+            syntax: file.syntax,
+            path: [file.servers.as_slice(), std::slice::from_ref(name)].concat(),
+            written: entry.clone(),
+        },
         server: translate::usable(entry, client, folders),
     });
     Ok(found.collect())

@@ -90,7 +90,7 @@ fn read_config(text: &str, warnings: &mut Vec<Warning>) -> Result<Config, Fault>
         .read("intent_declaration", |node| {
             read_intent_declaration(node, warnings)
         })?
-        .unwrap_or((default.intent_declaration, default.distrust));
+        .unwrap_or_default();
     let config = Config {
         listen: fields
             .read("listen", read_listen)?
@@ -106,8 +106,9 @@ fn read_config(text: &str, warnings: &mut Vec<Warning>) -> Result<Config, Fault>
         tool_response_limit: fields
             .read("tool_response_limit", read_size)?
             .unwrap_or(default.tool_response_limit),
-        intent_declaration: intent.0,
-        distrust: intent.1,
+        intent_declaration: intent.rules,
+        unannotated_is_decided: intent.unannotated_is_decided,
+        distrust: intent.distrust,
         tool_overrides: fields
             .read("tool_overrides", read_tool_overrides)?
             .unwrap_or(default.tool_overrides),
@@ -135,12 +136,30 @@ fn read_config(text: &str, warnings: &mut Vec<Warning>) -> Result<Config, Fault>
     Ok(config)
 }
 
+/// The section `intent_declaration`.
+#[derive(Default)]
+struct IntentDeclaration {
+    rules: Rules,
+    unannotated_is_decided: bool,
+    distrust: ServerGlobs,
+}
+
 fn read_intent_declaration(
     node: &Node<'_>,
     warnings: &mut Vec<Warning>,
-) -> Result<(Rules, ServerGlobs), Fault> {
+) -> Result<IntentDeclaration, Fault> {
     let mut fields = Fields::of(node)?;
     let default = Rules::default();
+    let unannotated = fields.read("unannotated", |node| {
+        choice(
+            node,
+            &[
+                ("trust", Unannotated::Trust),
+                ("infer", Unannotated::Infer),
+                ("deny", Unannotated::Deny),
+            ],
+        )
+    })?;
     let rules = Rules {
         mode: fields
             .read("mode", |node| {
@@ -156,24 +175,17 @@ fn read_intent_declaration(
         strict_server_validation: fields
             .read("strict_server_validation", Node::boolean)?
             .unwrap_or(default.strict_server_validation),
-        unannotated: fields
-            .read("unannotated", |node| {
-                choice(
-                    node,
-                    &[
-                        ("trust", Unannotated::Trust),
-                        ("infer", Unannotated::Infer),
-                        ("deny", Unannotated::Deny),
-                    ],
-                )
-            })?
-            .unwrap_or(default.unannotated),
+        unannotated: unannotated.unwrap_or(default.unannotated),
     };
     let distrust = fields
         .read("distrust", read_server_globs)?
         .unwrap_or_default();
     fields.finish(warnings);
-    Ok((rules, distrust))
+    Ok(IntentDeclaration {
+        rules,
+        unannotated_is_decided: unannotated.is_some(),
+        distrust,
+    })
 }
 
 fn read_server_globs(node: &Node<'_>) -> Result<ServerGlobs, Fault> {

@@ -32,6 +32,8 @@ pub struct Config {
     /// Characters of a result after which it is cut on `/mcp`; 0 means never.
     pub tool_response_limit: usize,
     pub intent_declaration: Rules,
+    /// Whether the file says what to think of tools without hints, or the default applies.
+    pub unannotated_is_decided: bool,
     /// `intent_declaration.distrust`: the servers whose word about their tools is not enough.
     pub distrust: ServerGlobs,
     pub tool_overrides: ToolOverrides,
@@ -115,6 +117,7 @@ impl Default for Config {
             allow_stdio_over_http: false,
             tool_response_limit: Self::DEFAULT_TOOL_RESPONSE_LIMIT,
             intent_declaration: Rules::default(),
+            unannotated_is_decided: false,
             distrust: ServerGlobs::default(),
             tool_overrides: ToolOverrides::default(),
             retrieve_tools: RetrieveToolsConfig::default(),

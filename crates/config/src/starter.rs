@@ -19,10 +19,10 @@ pub fn starter(demo: &ServerConfig) -> String {
     } = default.activity;
     let document = json!({
         "listen": default.listen,
+        // Without `unannotated`: that is for the operator to decide, and doctor says so until it is.
         "intent_declaration": {
             "mode": default.intent_declaration.mode,
             "strict_server_validation": default.intent_declaration.strict_server_validation,
-            "unannotated": default.intent_declaration.unannotated,
         },
         "tool_overrides": {},
         "activity": {

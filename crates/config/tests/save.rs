@@ -347,8 +347,7 @@ fn the_first_config_is_valid_and_shows_what_can_be_set() {
       "listen": "127.0.0.1:8080",
       "intent_declaration": {
         "mode": "two_key",
-        "strict_server_validation": true,
-        "unannotated": "trust"
+        "strict_server_validation": true
       },
       "tool_overrides": {},
       "activity": {

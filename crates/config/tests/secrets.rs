@@ -84,7 +84,7 @@ fn a_shown_config_is_complete_and_masked() {
 fn a_shown_config_without_secrets_reads_back_as_the_same() {
     let text = r#"{
         "listen": "127.0.0.1:1", "data_dir": "/d", "tool_response_limit": 7,
-        "intent_declaration": {"mode": "inferred"}, "tool_overrides": {"a:b": "write"},
+        "intent_declaration": {"mode": "inferred", "unannotated": "trust"}, "tool_overrides": {"a:b": "write"},
         "activity": {"payloads": "none"},
         "mcpServers": {"a": {"command": "x", "args": ["${env:A}"], "timeout": "1500ms", "enabled": false}}
     }"#;

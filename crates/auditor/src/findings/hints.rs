@@ -9,17 +9,17 @@ use crate::Audit;
 const SURE: f32 = 0.75;
 const GUESS: f32 = 0.45;
 
-/// Compares what a server declares with what the auditor concludes.
+/// Compares what a server declares with what the auditor concludes. `any_lane` says whether a tool
+/// without hints may be called on any lane.
 pub(crate) fn check_hints(
     annotations: Option<&Annotations>,
     audit: &Audit,
+    any_lane: bool,
     findings: &mut Vec<Finding>,
 ) {
     let Some(hints) = annotations else {
-        findings.push(FindingCode::MissingHints.finding(format!(
-            "the tool has no annotations; it looks {}",
-            audit.tier
-        )));
+        let message = format!("the tool has no annotations; it looks {}", audit.tier);
+        findings.push(missing_hints(audit, any_lane, message));
         return;
     };
     if !hints.malformed.is_empty() {
@@ -33,10 +33,11 @@ pub(crate) fn check_hints(
         findings.push(FindingCode::MalformedHints.finding(message));
     }
     let Some(declared) = hints.declared_tier() else {
-        findings.push(FindingCode::MissingHints.finding(format!(
+        let message = format!(
             "the annotations say neither readOnlyHint nor destructiveHint; the tool looks {}",
             audit.tier
-        )));
+        );
+        findings.push(missing_hints(audit, any_lane, message));
         return;
     };
     let read_only = hints.read_only_hint == Some(true);
@@ -57,6 +58,16 @@ pub(crate) fn check_hints(
     if audit.tier == Tier::Destructive && declared < Tier::Destructive {
         findings.push(undeclared_destruction(hints, audit));
     }
+}
+
+/// An error if the tool looks destructive and an agent may call it on the lane for reading all the same.
+fn missing_hints(audit: &Audit, any_lane: bool, message: String) -> Finding {
+    let code = FindingCode::MissingHints;
+    if !any_lane || audit.tier < Tier::Destructive || audit.confidence < SURE {
+        return code.finding(message);
+    }
+    let message = format!("{message} ({}), and any lane may call it", audit.reason);
+    code.with_severity(Severity::Error, message)
 }
 
 fn undeclared_destruction(hints: &Annotations, audit: &Audit) -> Finding {
@@ -90,6 +101,15 @@ mod tests {
     use FindingCode as Code;
 
     fn check(hints: Option<serde_json::Value>, tier: Tier, confidence: f32) -> Vec<Finding> {
+        check_on(hints, tier, confidence, true)
+    }
+
+    fn check_on(
+        hints: Option<serde_json::Value>,
+        tier: Tier,
+        confidence: f32,
+        any_lane: bool,
+    ) -> Vec<Finding> {
         let hints = hints.map(Annotations::from_value);
         let audit = Audit {
             tier,
@@ -97,7 +117,7 @@ mod tests {
             reason: "because".into(),
         };
         let mut findings = Vec::new();
-        check_hints(hints.as_ref(), &audit, &mut findings);
+        check_hints(hints.as_ref(), &audit, any_lane, &mut findings);
         findings
     }
 
@@ -111,6 +131,21 @@ mod tests {
         assert_eq!(check(None, Tier::Write, 0.9)[0].code, Code::MissingHints);
         let idle = serde_json::json!({"title": "T", "openWorldHint": true});
         assert_eq!(codes(idle, Tier::Write), [Code::MissingHints]);
+    }
+
+    #[test]
+    fn a_tool_that_says_nothing_and_looks_destructive_is_an_error_where_any_lane_may_call_it() {
+        let idle = Some(serde_json::json!({"title": "T"}));
+        let severity = |hints: &Option<serde_json::Value>, tier, confidence, any_lane| {
+            check_on(hints.clone(), tier, confidence, any_lane)[0].severity
+        };
+        for hints in [None, idle] {
+            let destructive = Tier::Destructive;
+            assert_eq!(severity(&hints, destructive, 0.9, true), Severity::Error);
+            assert_eq!(severity(&hints, destructive, 0.5, true), Severity::Warning);
+            assert_eq!(severity(&hints, destructive, 0.9, false), Severity::Warning);
+            assert_eq!(severity(&hints, Tier::Write, 0.9, true), Severity::Warning);
+        }
     }
 
     #[test]

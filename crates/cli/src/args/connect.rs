@@ -9,6 +9,7 @@ pub(crate) const CONNECT_EXAMPLES: &str = "\
 Examples:
   mcpproxy connect
   mcpproxy connect claude-code --approve read
+  mcpproxy connect claude-code --approve read --move
   mcpproxy connect cursor --dry-run
   mcpproxy connect claude-desktop --yes
   mcpproxy connect claude-code --undo
@@ -19,6 +20,7 @@ Examples:
   mcpproxy upstream import --dry-run
   mcpproxy upstream import --from cursor --from codex
   mcpproxy upstream import --server github --yes
+  mcpproxy upstream import --move
 ";
 
 #[derive(Debug, Args)]
@@ -32,7 +34,13 @@ pub(crate) struct ConnectArgs {
     /// Also write the client's own permission rules: `read` lets it read without asking
     #[arg(long, value_name = "LANE", conflicts_with = "undo")]
     pub approve: Option<ApproveLane>,
-    /// Take out what was put in
+    /// Decide about tools without hints: `infer` puts them on the lanes that the auditor sees for them
+    #[arg(long, value_name = "RULE", requires = "approve")]
+    pub unannotated: Option<UnannotatedRule>,
+    /// Also move the client's own servers into mcpproxy; `--undo` puts them back
+    #[arg(long, requires = "client", conflicts_with = "undo")]
+    pub r#move: bool,
+    /// Take out what was put in, and put back what was moved
     #[arg(long, requires = "client")]
     pub undo: bool,
     #[command(flatten)]
@@ -56,6 +64,25 @@ pub(crate) enum ApproveLane {
     Read,
 }
 
+/// What to think of tools on which their servers put no hints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UnannotatedRule {
+    /// The auditor's tier counts as if the server had declared it
+    Infer,
+    /// Any lane may call them
+    Trust,
+}
+
+impl UnannotatedRule {
+    /// The value in the config file.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Infer => "infer",
+            Self::Trust => "trust",
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// Only from this client; may be given more than once
@@ -64,6 +91,9 @@ pub(crate) struct ImportArgs {
     /// Only the server of this name; may be given more than once
     #[arg(long, value_name = "NAME")]
     pub server: Vec<String>,
+    /// Also take them out of the clients' own files, and connect these clients; `connect --undo` puts them back
+    #[arg(long)]
+    pub r#move: bool,
     #[command(flatten)]
     pub consent: Consent,
 }

@@ -5,7 +5,7 @@ use clap::{Command, CommandFactory};
 use super::Cli;
 
 /// A command by its path, and what somebody would type.
-const EXAMPLES: [(&str, &[&str]); 41] = [
+const EXAMPLES: [(&str, &[&str]); 42] = [
     (
         "serve",
         &["mcpproxy serve", "mcpproxy serve --listen 127.0.0.1:9000"],
@@ -124,6 +124,10 @@ const EXAMPLES: [(&str, &[&str]); 41] = [
     ("config path", &["mcpproxy config path"]),
     ("config show", &["mcpproxy config show -o yaml"]),
     ("config check", &["mcpproxy config check"]),
+    (
+        "config set",
+        &["mcpproxy config set intent_declaration.unannotated infer"],
+    ),
     ("config schema", &["mcpproxy config schema > schema.json"]),
     ("status", &["mcpproxy status -o json"]),
     ("stop", &["mcpproxy stop"]),

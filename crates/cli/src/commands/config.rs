@@ -1,11 +1,11 @@
-//! `mcpproxy config path|show|check|schema`.
+//! `mcpproxy config path|show|check|schema|set`.
 
-use config::Settings;
-use serde_json::json;
+use config::{Document, Settings, WarningKind};
+use serde_json::{Value, json};
 
 use super::count;
 use crate::args::ConfigCommand;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Format, Printer};
 use crate::settings::{config_failure, load};
 
@@ -21,7 +21,66 @@ pub(crate) fn run(command: &ConfigCommand, settings: &Settings, printer: &Printe
             printer.data(&config::json_schema(), None);
             Ok(Exit::Ok)
         }
+        ConfigCommand::Set { path, value } => set(path, value, settings, printer),
     }
+}
+
+fn set(path: &str, value: &str, settings: &Settings, printer: &Printer) -> Outcome {
+    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+    change(settings, path, &value)?;
+    if printer.format == Format::Table {
+        printer.text(&format!("{path} is {value}\n"));
+    } else {
+        printer.data(&json!({"path": path, "value": value}), None);
+    }
+    Ok(Exit::Ok)
+}
+
+/// Changes one setting. Sections whose members are named by the operator have commands of their own.
+pub(in crate::commands) fn change(
+    settings: &Settings,
+    path: &str,
+    value: &Value,
+) -> Result<(), Failure> {
+    let (section, key) = match path.split_once('.') {
+        Some((section, key)) => (Some(section), key),
+        None => (None, path),
+    };
+    let other = match section.unwrap_or(key) {
+        "mcpServers" => Some("mcpproxy upstream"),
+        "tool_overrides" => Some("mcpproxy tools override"),
+        _ => None,
+    };
+    if let Some(other) = other {
+        return Err(
+            Failure::new(Exit::Usage, format!("{path} is not set this way"))
+                .advice(format!("use `{other}`")),
+        );
+    }
+    crate::settings::edit(settings, |document| {
+        let before = unknown_keys(document, settings);
+        document.set_setting(section, key, value.clone());
+        match unknown_keys(document, settings)
+            .into_iter()
+            .find(|it| !before.contains(it))
+        {
+            None => Ok(()),
+            Some(unknown) => Err(Failure::new(Exit::Usage, unknown)
+                .advice("see all settings with `mcpproxy config show`")),
+        }
+    })
+}
+
+/// What the file has and nothing reads. A value of the wrong kind is told when the file is saved.
+fn unknown_keys(document: &Document, settings: &Settings) -> Vec<String> {
+    let parsed = config::parse(document.to_text().as_bytes(), settings.config_file());
+    let warnings = parsed.map(|parsed| parsed.warnings).unwrap_or_default();
+    let unknown = warnings
+        .iter()
+        .filter(|warning| matches!(warning.kind, WarningKind::UnknownKey { .. }));
+    unknown
+        .map(|warning| format!("there is no setting `{}`", warning.path))
+        .collect()
 }
 
 fn path(settings: &Settings, printer: &Printer) {

@@ -1,29 +1,25 @@
 //! `mcpproxy connect`: puts mcpproxy into the config of a client, and takes it out again.
 
+mod endpoint;
 mod list;
+mod moving;
+mod unannotated;
 
-use std::time::Duration;
-
-use clients::{Approval, Client, ClientFileError, Endpoint, FileChange, Places, Plan, Receipts};
+use clients::{Approval, Client, ClientFileError, FileChange, OwnAddress, Places, Plan, Receipts};
 use config::{Config, Settings};
 use redact::Redactor;
 use serde_json::{Value, json};
 
-use crate::api::Api;
-use crate::args::{ApproveLane, ConnectArgs, Global};
+pub(in crate::commands) use self::endpoint::endpoint;
+pub(in crate::commands) use self::moving::Moving;
+use crate::args::{ApproveLane, ConnectArgs};
+use crate::commands::count;
+use crate::commands::upstream::import;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Format, Printer};
 use crate::{consent, escape};
 
-/// How long a daemon may take to say where it listens. One that hangs is started again, there.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-pub(crate) async fn run(
-    args: ConnectArgs,
-    global: &Global,
-    settings: &Settings,
-    printer: &Printer,
-) -> Outcome {
+pub(crate) async fn run(args: ConnectArgs, settings: &Settings, printer: &Printer) -> Outcome {
     let places = places()?;
     let Some(name) = &args.client else {
         return Ok(list::run(&places, printer));
@@ -31,6 +27,7 @@ pub(crate) async fn run(
     let client = parse_client(name)?;
     let config = crate::settings::load(settings)?.config;
     let receipts = Receipts::new(&settings.data_dir(&config));
+    let mut moving = Moving::default();
     let plan = if args.undo {
         clients::undo(client, &receipts)
     } else {
@@ -38,10 +35,14 @@ pub(crate) async fn run(
             Some(ApproveLane::Read) => Approval::Read,
             None => Approval::AsItIs,
         };
-        let endpoint = endpoint(&args, client, global, settings, &config).await?;
-        clients::connect(client, &places, &endpoint, approval)
+        if args.r#move {
+            moving = survey(client, &places, &config, printer);
+        }
+        let endpoint = endpoint(client, args.stdio, settings, &config).await?;
+        clients::connect(client, &places, &endpoint, approval, &moving.leaving)
     };
-    let plan = plan.map_err(|error| client_failure(&error))?;
+    let mut plan = plan.map_err(|error| client_failure(&error))?;
+    plan.notes.append(&mut moving.notes);
     let mut backups = Vec::new();
     let applied = if plan.changes.is_empty() {
         // Nothing is left to take out, so neither is the note of it.
@@ -52,23 +53,73 @@ pub(crate) async fn run(
         false
     } else {
         preview(&plan, printer)?;
-        let question = format!("Change {}?", files(plan.changes.len()));
-        let agreed = consent::ask(args.consent, &question, printer)?;
+        let agreed = consent::ask(args.consent, &question(&plan, &moving), printer)?;
         if agreed {
-            backups = plan
-                .apply(&receipts)
-                .map_err(|error| client_failure(&error))?;
+            backups = apply(&plan, &moving, &receipts, settings)?;
         }
         agreed
     };
     let report = Report {
         plan: &plan,
+        moving: &moving,
         applied,
         undo: args.undo,
         backups: &backups,
     };
     report.print(printer)?;
+    if args.approve.is_some() {
+        unannotated::decide(&args, settings, &config, printer).await?;
+    }
     Ok(Exit::Ok)
+}
+
+/// What of a client's own servers is to move. A file that cannot be read is told and left alone.
+fn survey(client: Client, places: &Places, config: &Config, printer: &Printer) -> Moving {
+    let survey = clients::survey([client], places);
+    tell_failures(&survey, printer);
+    let candidates = clients::select(survey, &config.mcp_servers, &own_address(config));
+    Moving::of(&candidates, config)
+}
+
+pub(in crate::commands) fn tell_failures(survey: &clients::Survey, printer: &Printer) {
+    for (client, error) in &survey.failures {
+        let cause = client_failure(error).one_line();
+        let text = format!("warning: {}: {cause}", client.title());
+        printer.note(&escape::line(&text));
+    }
+}
+
+pub(in crate::commands) fn own_address(config: &Config) -> OwnAddress {
+    OwnAddress {
+        listen: config.listen,
+        program: std::env::current_exe().ok(),
+    }
+}
+
+/// Our config first and the client's files last: if something fails in between, a server is in both.
+fn apply(
+    plan: &Plan,
+    moving: &Moving,
+    receipts: &Receipts,
+    settings: &Settings,
+) -> Result<Vec<std::path::PathBuf>, Failure> {
+    plan.check_writable()
+        .map_err(|error| client_failure(&error))?;
+    if !moving.imports.is_empty() {
+        import::save(&moving.imports, settings)?;
+    }
+    plan.apply(receipts).map_err(|error| client_failure(&error))
+}
+
+fn question(plan: &Plan, moving: &Moving) -> String {
+    let files = files(plan.changes.len());
+    match moving.leaving.len() {
+        0 => format!("Change {files}?"),
+        moved => {
+            let servers = count(moved as u64, "server");
+            format!("Change {files} and move {servers} into mcpproxy?")
+        }
+    }
 }
 
 /// Where clients keep their files, seen from here.
@@ -112,58 +163,7 @@ pub(in crate::commands) fn client_failure(error: &ClientFileError) -> Failure {
     }
 }
 
-/// How the client is to reach us. One that only starts programs is given a program.
-async fn endpoint(
-    args: &ConnectArgs,
-    client: Client,
-    global: &Global,
-    settings: &Settings,
-    config: &Config,
-) -> Result<Endpoint, Failure> {
-    if !args.stdio && client != Client::ClaudeDesktop {
-        return Ok(Endpoint::Http {
-            url: format!("http://{}/mcp", address(settings, config).await),
-            needs_key: config.require_mcp_auth,
-        });
-    }
-    let program = std::env::current_exe().map_err(|error| {
-        Failure::from_error(
-            Exit::Failed,
-            "this program's own place is not known",
-            &error,
-        )
-    })?;
-    let mut arguments = vec!["stdio".to_owned()];
-    if global.config.is_some() {
-        let file = settings.config_file().to_string_lossy().into_owned();
-        arguments.extend(["--config".to_owned(), file]);
-    }
-    if global.data_dir.is_some() {
-        let folder = settings.data_dir(config).to_string_lossy().into_owned();
-        arguments.extend(["--data-dir".to_owned(), folder]);
-    }
-    Ok(Endpoint::Stdio {
-        command: program.to_string_lossy().into_owned(),
-        args: arguments,
-    })
-}
-
-/// Where the daemon listens, or will once it runs.
-async fn address(settings: &Settings, config: &Config) -> std::net::SocketAddr {
-    let running = async {
-        let api = Api::daemon(settings).await.ok()?;
-        let status = super::parse(&api.get("/status").await.ok()?).ok()?;
-        status["listen"].as_str()?.parse().ok()
-    };
-    let running = tokio::time::timeout(PATIENCE, running).await;
-    let mut address = running.ok().flatten().unwrap_or(config.listen);
-    if address.ip().is_unspecified() {
-        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
-    }
-    address
-}
-
-fn preview(plan: &Plan, printer: &Printer) -> Result<(), Failure> {
+pub(in crate::commands) fn preview(plan: &Plan, printer: &Printer) -> Result<(), Failure> {
     if printer.format == Format::Table {
         for change in &plan.changes {
             printer.diff(&masked_diff(change)?);
@@ -181,6 +181,7 @@ fn masked_diff(change: &FileChange) -> Result<String, Failure> {
 
 struct Report<'a> {
     plan: &'a Plan,
+    moving: &'a Moving,
     applied: bool,
     undo: bool,
     backups: &'a [std::path::PathBuf],
@@ -202,6 +203,13 @@ impl Report<'_> {
             (false, _, _) => "nothing was changed\n".to_owned(),
         };
         printer.text(&text);
+        if self.applied && !self.moving.leaving.is_empty() {
+            let moved = count(self.moving.leaving.len() as u64, "server");
+            printer.text(&format!(
+                "{moved} of {client} moved into mcpproxy; `mcpproxy connect {} --undo` puts them back\n",
+                self.plan.client
+            ));
+        }
         for backup in self.backups {
             printer.note(&format!(
                 "the file as it was: {}",
@@ -233,6 +241,7 @@ impl Report<'_> {
             "action": if self.undo { "undo" } else { "connect" },
             "applied": self.applied,
             "files": files?,
+            "moved": self.moving.json(),
             "backups": self.backups,
             "notes": self.plan.notes,
         }))

@@ -100,9 +100,7 @@ async fn check_inside(
                 Some(config) if !api.is_daemon() => servers::check_unstarted(config, report),
                 config => servers::check(&api, config, &restart, report).await,
             }
-            if let Some(config) = valid_config {
-                tools::check(&api, config.intent_declaration.unannotated, report).await;
-            }
+            tools::check(&api, report).await;
             api.close().await;
             newest
         }

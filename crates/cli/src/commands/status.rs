@@ -4,6 +4,7 @@ use config::Settings;
 use serde_json::Value;
 
 use crate::api::Api;
+use crate::escape;
 use crate::exit::{Exit, Outcome};
 use crate::printer::{Format, Printer};
 use crate::time::rough;
@@ -40,6 +41,9 @@ pub(crate) async fn run(settings: &Settings, printer: &Printer) -> Outcome {
             "port:    {wanted} was taken when the daemon started, so clients that use HTTP do not find it there\n"
         ));
     }
+    if let Some(text) = undecided_tools(&status["undecided_tools"]) {
+        printer.text(&format!("lanes:   {text}; decide with `{DECIDE}`\n"));
+    }
     if let Some(problem) = log_problem(&status["activity"]) {
         printer.text(&format!("log:     {problem}\n"));
     }
@@ -58,6 +62,28 @@ fn started(by: &Value) -> String {
         Some("terminal") => "by `mcpproxy serve`, with its environment".to_owned(),
         _ => "by an earlier version".to_owned(),
     }
+}
+
+/// How the operator decides about tools without hints.
+pub(super) const DECIDE: &str = "mcpproxy config set intent_declaration.unannotated infer";
+
+/// Which tools may run on any lane because nobody has decided about tools without hints.
+pub(super) fn undecided_tools(undecided: &Value) -> Option<String> {
+    let count = undecided["count"].as_u64().filter(|count| *count > 0)?;
+    let examples = undecided["examples"].as_array().into_iter().flatten();
+    let examples: Vec<&str> = examples.filter_map(Value::as_str).collect();
+    let more = match count.saturating_sub(examples.len() as u64) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (tools, look, change) = match count {
+        1 => ("1 tool".to_owned(), "looks", "it changes"),
+        several => (format!("{several} tools"), "look", "they change"),
+    };
+    Some(format!(
+        "{tools} without hints {look} as if {change} something, and may run on the lane for reading: {}{more}",
+        escape::line(&examples.join(", "))
+    ))
 }
 
 /// What is wrong with the activity log, if anything is.

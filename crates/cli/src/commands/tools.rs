@@ -15,6 +15,9 @@ use crate::escape;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Entry, Format, Printer};
 
+/// How a tool is marked whose server is not connected.
+const STALE: &str = "stale";
+
 /// Characters of a description in a table.
 const SUMMARY: usize = 80;
 
@@ -46,6 +49,7 @@ async fn show(command: &ToolsCommand, api: &Api, printer: &Printer) -> Outcome {
                 ("lane", lane.map(OperationType::as_str)),
             ]);
             let found = parse(&api.get(&format!("/tools{query}")).await?)?;
+            note_starting(&found, printer);
             note_failed_servers(api, server.as_deref(), printer).await?;
             print_list(&found, printer);
         }
@@ -126,22 +130,36 @@ pub(super) async fn note_failed_servers(
     Ok(any)
 }
 
+/// Servers whose tools are those of an earlier run, or not known yet.
+fn note_starting(found: &Value, printer: &Printer) {
+    let starting = found["starting"].as_array().into_iter().flatten();
+    let starting: Vec<&str> = starting.filter_map(Value::as_str).collect();
+    if !starting.is_empty() {
+        let names = starting.join(", ");
+        printer.note(&escape::line(&format!(
+            "still starting: {names}; their tools are those they last had"
+        )));
+    }
+}
+
 fn print_list(found: &Value, printer: &Printer) {
     if printer.format != Format::Table {
         return printer.data(found, Some("tools"));
     }
     if entries(found).next().is_none() {
-        return printer.note("there are no such tools; `mcpproxy upstream list` shows the servers");
+        let text = if found["starting"].is_array() {
+            "no such tools are known yet"
+        } else {
+            "there are no such tools; `mcpproxy upstream list` shows the servers"
+        };
+        return printer.note(text);
     }
     let rows = entries(found).map(|tool| {
         vec![
             text(tool, "name").into(),
             lane_entry(tool),
             tool["effective_tier"].as_str().unwrap_or("-").into(),
-            tool["hold"]
-                .as_str()
-                .unwrap_or(text(tool, "provenance"))
-                .into(),
+            source(tool).into(),
             summary(tool).into(),
         ]
     });
@@ -151,6 +169,15 @@ fn print_list(found: &Value, printer: &Printer) {
     );
     let total = found["total"].as_u64().unwrap_or_default();
     printer.note(&count(total, "tool"));
+}
+
+/// Where the tier comes from, or what is in the way; and whether the server is not there to ask.
+fn source(tool: &Value) -> String {
+    let source = tool["hold"].as_str().unwrap_or(text(tool, "provenance"));
+    match tool["stale"].as_bool() {
+        Some(true) => format!("{source}, {STALE}"),
+        _ => source.to_owned(),
+    }
 }
 
 fn print_tool(tool: &Value, printer: &Printer) {

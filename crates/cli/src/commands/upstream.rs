@@ -3,7 +3,7 @@
 mod add;
 mod approve;
 mod diff;
-mod import;
+pub(super) mod import;
 mod list;
 mod logs;
 mod manage;
@@ -22,7 +22,7 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Outcome {
     match command {
-        UpstreamCommand::Import(args) => import::run(&args, settings, printer),
+        UpstreamCommand::Import(args) => import::run(&args, settings, printer).await,
         UpstreamCommand::List => list::run(settings, printer).await,
         UpstreamCommand::Add(args) => add::run(&args, settings, printer).await,
         UpstreamCommand::Remove(server) => manage::remove(&server, settings, printer).await,

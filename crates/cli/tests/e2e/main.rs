@@ -30,6 +30,8 @@ mod cli_doctor;
 #[cfg(test)]
 mod cli_hostile;
 #[cfg(test)]
+mod cli_move;
+#[cfg(test)]
 mod cli_snapshots;
 #[cfg(test)]
 mod cli_terminal;
@@ -96,10 +98,14 @@ mod service;
 #[cfg(test)]
 mod simulate;
 #[cfg(test)]
+mod starting;
+#[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
 mod tool_list;
+#[cfg(test)]
+mod unannotated;
 #[cfg(test)]
 mod upstream_life;

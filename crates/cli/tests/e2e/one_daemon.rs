@@ -215,7 +215,9 @@ fn newer(of: &Path, at: &Path) -> PathBuf {
 fn upgradable() -> (Home, Record, PathBuf) {
     let built = Path::new(env!("CARGO_BIN_EXE_mcpproxy"));
     // Beside the programs of the upstreams.
-    let folder = tempfile::Builder::new().prefix("up").tempdir_in(built.parent().unwrap());
+    let folder = tempfile::Builder::new()
+        .prefix("up")
+        .tempdir_in(built.parent().unwrap());
     let program = folder.unwrap().keep().join("mcpproxy");
     std::fs::copy(built, &program).unwrap();
     let (home, record) = prepared_in(Home::with_program(built, &program), &json!({}));

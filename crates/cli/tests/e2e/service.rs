@@ -99,7 +99,11 @@ async fn without_a_service_manager_the_file_is_written_and_commands_go_on() {
     let home = home();
     home.write_config(&json!({"listen": "127.0.0.1:0"}));
     let refused = home
-        .cli_with(["service", "install"], Stdin::Empty, &[("PATH", "/nowhere")])
+        .cli_with(
+            ["service", "install"],
+            Stdin::Empty,
+            &[("PATH", "/nowhere")],
+        )
         .await;
     let told = &refused.ended_with(1).stderr;
     assert!(told.contains("mcpproxy serve"), "{told}");

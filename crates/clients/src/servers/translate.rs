@@ -5,8 +5,18 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::{Obstacle, Usable};
+use crate::adapter::TRANSPORT_KEYS;
 use crate::client::Client;
 use crate::references::{Dialect, Folders};
+
+/// The keys that are understood besides [`TRANSPORT_KEYS`].
+const OTHER_KEYS: [&str; 5] = [
+    "disabled",
+    "enabled",
+    "env_vars",
+    "env_http_headers",
+    "name",
+];
 
 /// What an entry is called while it has no name of ours.
 const STAND_IN: &str = "imported";
@@ -62,12 +72,24 @@ impl Translation<'_> {
             }
             (None, None) => return Err(Obstacle::NoTransport),
         }
-        let off = written.get("disabled") == Some(&Value::Bool(true))
-            || written.get("enabled") == Some(&Value::Bool(false));
-        if off {
+        if is_disabled(entry) {
             ours.insert("enabled".into(), false.into());
         }
+        self.note_what_is_left_out(written);
         Ok(ours)
+    }
+
+    /// Names the members that have no counterpart in our config, for example a list of allowed tools.
+    fn note_what_is_left_out(&mut self, written: &Map<String, Value>) {
+        let left_out: Vec<&str> = written
+            .iter()
+            .filter(|(name, value)| !is_known(name) && says_something(value))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        if !left_out.is_empty() {
+            let names = left_out.join(", ");
+            self.notes.push(format!("not taken over: {names}"));
+        }
     }
 
     fn program(
@@ -158,6 +180,11 @@ impl Translation<'_> {
     }
 }
 
+/// Whether the client has switched an entry off.
+pub(super) fn is_disabled(entry: &Value) -> bool {
+    entry["disabled"] == true || entry["enabled"] == false
+}
+
 /// Whether the older of the two HTTP transports is meant. In Gemini CLI, `url` alone means it.
 fn is_event_stream(written: &Map<String, Value>, key: &str, client: Client) -> bool {
     let kind = ["type", "transport"]
@@ -166,6 +193,22 @@ fn is_event_stream(written: &Map<String, Value>, key: &str, client: Client) -> b
     match kind {
         Some(kind) => kind == "sse",
         None => client == Client::Gemini && key == "url",
+    }
+}
+
+/// Whether a member of an entry is understood here.
+fn is_known(name: &str) -> bool {
+    TRANSPORT_KEYS.contains(&name) || OTHER_KEYS.contains(&name)
+}
+
+/// Whether a value differs from an empty one. Some clients write empty lists into every entry.
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(elements) => !elements.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
     }
 }
 

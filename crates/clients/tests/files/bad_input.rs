@@ -32,7 +32,7 @@ fn a_file_that_does_not_parse_is_left_alone() {
     ] {
         let home = Home::new();
         home.write(file, text);
-        let error = connect(client, &home.places, &http(), Approval::Read).unwrap_err();
+        let error = connect(client, &home.places, &http(), Approval::Read, &[]).unwrap_err();
         let ClientFileError::Malformed { path, source } = &error else {
             panic!("{error:?}");
         };
@@ -55,7 +55,14 @@ fn one_broken_file_of_two_keeps_both_as_they_were() {
     let home = Home::new();
     home.write(".claude.json", "{}");
     home.write(".claude/settings.json", "{");
-    let error = connect(Client::ClaudeCode, &home.places, &http(), Approval::Read).unwrap_err();
+    let error = connect(
+        Client::ClaudeCode,
+        &home.places,
+        &http(),
+        Approval::Read,
+        &[],
+    )
+    .unwrap_err();
     assert!(
         matches!(error, ClientFileError::Malformed { .. }),
         "{error:?}"
@@ -74,7 +81,8 @@ fn another_shape_is_refused() {
     ] {
         let home = Home::new();
         home.write(".cursor/mcp.json", text);
-        let error = connect(Client::Cursor, &home.places, &http(), Approval::Read).unwrap_err();
+        let error =
+            connect(Client::Cursor, &home.places, &http(), Approval::Read, &[]).unwrap_err();
         assert!(
             matches!(error, ClientFileError::Shape { .. }),
             "{text}: {error:?}"
@@ -83,7 +91,7 @@ fn another_shape_is_refused() {
     }
     let home = Home::new();
     home.write(".codex/config.toml", "mcp_servers = 3\n");
-    let error = connect(Client::Codex, &home.places, &http(), Approval::Read).unwrap_err();
+    let error = connect(Client::Codex, &home.places, &http(), Approval::Read, &[]).unwrap_err();
     assert!(matches!(error, ClientFileError::Shape { .. }), "{error:?}");
 }
 
@@ -91,7 +99,7 @@ fn another_shape_is_refused() {
 fn a_read_only_file_and_one_that_changed_meanwhile_are_not_written() {
     let home = Home::new();
     let file = home.write(".cursor/mcp.json", "{}");
-    let plan = connect(Client::Cursor, &home.places, &http(), Approval::AsItIs).unwrap();
+    let plan = connect(Client::Cursor, &home.places, &http(), Approval::AsItIs, &[]).unwrap();
     home.write(".cursor/mcp.json", "{ }");
     let error = plan.apply(&home.receipts).unwrap_err();
     assert!(
@@ -102,7 +110,7 @@ fn a_read_only_file_and_one_that_changed_meanwhile_are_not_written() {
     let mut permissions = std::fs::metadata(&file).unwrap().permissions();
     permissions.set_readonly(true);
     std::fs::set_permissions(&file, permissions).unwrap();
-    let plan = connect(Client::Cursor, &home.places, &http(), Approval::AsItIs).unwrap();
+    let plan = connect(Client::Cursor, &home.places, &http(), Approval::AsItIs, &[]).unwrap();
     let error = plan.apply(&home.receipts).unwrap_err();
     assert!(
         matches!(error, ClientFileError::ReadOnly { .. }),
@@ -117,7 +125,7 @@ fn text_that_is_not_utf8_is_not_touched() {
     let home = Home::new();
     let file = home.write(".cursor/mcp.json", "");
     std::fs::write(&file, [0xff, 0xfe]).unwrap();
-    let error = connect(Client::Cursor, &home.places, &http(), Approval::AsItIs).unwrap_err();
+    let error = connect(Client::Cursor, &home.places, &http(), Approval::AsItIs, &[]).unwrap_err();
     assert!(
         matches!(error, ClientFileError::Unreadable { .. }),
         "{error:?}"
@@ -134,7 +142,7 @@ fn secrets_near_a_change_are_known_to_be_masked() {
             "b": {"url": "https://user:canary-5@host/mcp?k=canary-6&canary-7", "headers": {"H": "canary-8"}}
         }}"#,
     );
-    let plan = connect(Client::Cursor, &home.places, &http(), Approval::AsItIs).unwrap();
+    let plan = connect(Client::Cursor, &home.places, &http(), Approval::AsItIs, &[]).unwrap();
     let secrets = plan.changes[0].secrets();
     for number in 1..=8 {
         let canary = format!("canary-{number}");

@@ -249,7 +249,14 @@ fn a_key_is_referred_to_and_never_written() {
         );
     }
     let home = Home::new();
-    let error = connect(Client::Cline, &home.places, &endpoint, Approval::AsItIs).unwrap_err();
+    let error = connect(
+        Client::Cline,
+        &home.places,
+        &endpoint,
+        Approval::AsItIs,
+        &[],
+    )
+    .unwrap_err();
     assert!(
         matches!(error, ClientFileError::KeyNeeded { .. }),
         "{error}"

@@ -5,6 +5,8 @@ mod bad_input;
 #[cfg(test)]
 mod connect;
 #[cfg(test)]
+mod moving;
+#[cfg(test)]
 mod permissions;
 #[cfg(test)]
 mod servers;

@@ -122,7 +122,7 @@ fn the_same_server_is_taken_once_and_clashing_names_are_changed() {
     let taken: Vec<(String, usize)> = found
         .iter()
         .map(|candidate| match &candidate.verdict {
-            ImportVerdict::Take(name) => (name.to_string(), candidate.clients.len()),
+            ImportVerdict::Take(name) => (name.to_string(), candidate.clients().len()),
             other => panic!("{other:?}"),
         })
         .collect();

@@ -47,7 +47,7 @@ impl Home {
 
     /// Connects with these and returns what was planned.
     pub(crate) fn connect(&self, client: Client, endpoint: &Endpoint, approval: Approval) -> Plan {
-        let plan = connect(client, &self.places, endpoint, approval).unwrap();
+        let plan = connect(client, &self.places, endpoint, approval, &[]).unwrap();
         plan.apply(&self.receipts).unwrap();
         plan
     }

@@ -121,6 +121,14 @@ impl Document {
         }
     }
 
+    /// Sets a scalar setting: a member of the file, or of one of its sections.
+    pub fn set_setting(&mut self, section: Option<&str>, key: &str, value: Value) {
+        match section {
+            Some(section) => self.put_member(section, key, value),
+            None => drop(self.root.insert(key.to_owned(), value)),
+        }
+    }
+
     /// Puts a member into the object under `key`, which is made if it is missing or `null`.
     fn put_member(&mut self, key: &str, member: &str, value: Value) {
         if let Some(Value::Object(object)) = self.root.get_mut(key) {

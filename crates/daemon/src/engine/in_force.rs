@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use catalog::{Drift, ServerPins, ServerTools, Snapshot};
 use config::Config;
-use policy::{ServerName, ToolId, ToolName, Trust};
-use upstream::{Fleet, Status, ToolList, Upstream};
+use policy::{Provenance, ServerName, Tier, ToolId, ToolName, Trust};
+use upstream::{Fleet, State, Status, ToolList, Upstream};
 
 use super::tools::{AuditedTool, ToolState};
 
@@ -135,6 +135,48 @@ impl InForce {
     pub(crate) fn tools(&self) -> impl Iterator<Item = (&ToolState, bool)> {
         let entries = self.catalog.tools();
         entries.filter_map(|entry| Some((&**self.tool(&entry.tool.id)?, entry.stale)))
+    }
+
+    /// The upstreams that are being connected, or one of them: their tools are those of an earlier run, if any.
+    pub(crate) fn starting(&self, only: Option<&ServerName>) -> Vec<ServerName> {
+        self.in_state(only, |state| matches!(state, State::Connecting))
+    }
+
+    /// The upstreams that are wanted and not there: failed, or waiting to be tried again.
+    pub(super) fn missing(&self, only: Option<&ServerName>) -> Vec<ServerName> {
+        self.in_state(only, |state| {
+            matches!(state, State::Waiting { .. } | State::Failed { .. })
+        })
+    }
+
+    fn in_state(
+        &self,
+        only: Option<&ServerName>,
+        is_wanted: impl Fn(&State) -> bool,
+    ) -> Vec<ServerName> {
+        let servers = self.servers.iter();
+        servers
+            .filter(|(name, server)| {
+                only.is_none_or(|only| only == *name) && is_wanted(&server.upstream.status().state)
+            })
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// Tools without hints that look as if they change something, and that any lane may call because the
+    /// operator has not said what to think of such tools. The most dangerous come first.
+    pub(crate) fn undecided(&self) -> Vec<&ToolId> {
+        if self.config.unannotated_is_decided {
+            return Vec::new();
+        }
+        let undecided = self.tools().filter(|(state, _)| {
+            state.effective.provenance() == Provenance::Unannotated
+                && state.audit().tier > Tier::ReadOnly
+        });
+        let mut undecided: Vec<&ToolState> = undecided.map(|(state, _)| state).collect();
+        undecided.sort_by_key(|state| std::cmp::Reverse(state.audit().tier));
+        let ids = undecided.into_iter().map(|state| &state.definition().id);
+        ids.collect()
     }
 
     pub(super) fn pins(&self) -> &AllPins {

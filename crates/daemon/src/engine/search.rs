@@ -17,6 +17,9 @@ const MAX_LIMIT: usize = 50;
 const SUMMARY_LENGTH: usize = 300;
 const COMPACT_SUMMARY_LENGTH: usize = 100;
 
+/// How many servers a hint names.
+const NAMED: usize = 10;
+
 const USAGE: &str = "Run a tool with the variant in its call_with (call_tool_read, call_tool_write or \
 call_tool_destructive): its name, its args, and an intent whose operation_type matches the variant.";
 const NOTHING_FOUND: &str = "No tool matches. Try other words for what the tool should do, or leave \
@@ -57,6 +60,10 @@ pub(crate) struct SearchResult {
     /// How many tools match, of which `tools` are the best.
     pub total: usize,
     pub usage_instructions: &'static str,
+    /// Shown only when there are any: servers that are being connected. Their tools are those they last had.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>)]
+    pub starting: Vec<ServerName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -161,11 +168,14 @@ impl InForce {
                 tool.explanation = Some(explained.reasons);
             }
         }
+        let starting = self.starting(server.as_ref());
+        let missing = self.missing(server.as_ref());
         Ok(SearchResult {
-            hint: hint(&request.query, tools.is_empty()),
+            hint: hint(&request.query, tools.is_empty(), &starting, &missing),
             tools,
             total: found.total,
             usage_instructions: USAGE,
+            starting,
         })
     }
 
@@ -236,14 +246,44 @@ fn rounded(score: f32) -> f32 {
     (score * 1000.0).round() / 1000.0
 }
 
-fn hint(query: &str, nothing_found: bool) -> Option<String> {
+/// What an agent should do next. As long as a server has not answered, nothing is said not to exist.
+fn hint(
+    query: &str,
+    nothing_found: bool,
+    starting: &[ServerName],
+    missing: &[ServerName],
+) -> Option<String> {
     if query.len() > LONGEST_QUERY {
         let advice = "say in one sentence what the tool should do";
         return Some(format!(
             "Only the first {LONGEST_QUERY} bytes of the query count; {advice}."
         ));
     }
+    if !starting.is_empty() {
+        let known = if nothing_found {
+            "No tool that is known so far matches"
+        } else {
+            "There may be more tools"
+        };
+        let starting = listed(starting);
+        return Some(format!(
+            "{known}: still starting are {starting}. Search again in a few seconds."
+        ));
+    }
+    if nothing_found && !missing.is_empty() {
+        let missing = listed(missing);
+        return Some(format!("{NOTHING_FOUND} Not connected are {missing}."));
+    }
     nothing_found.then(|| NOTHING_FOUND.to_owned())
+}
+
+/// The first names and the number of the rest.
+fn listed(names: &[ServerName]) -> String {
+    let shown: Vec<&str> = names.iter().take(NAMED).map(ServerName::as_str).collect();
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 fn did_you_mean(near: &[ServerName]) -> String {

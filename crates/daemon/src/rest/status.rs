@@ -4,12 +4,18 @@ use std::collections::BTreeMap;
 
 use activity::{Gap, Health};
 use axum::extract::State;
+use policy::ToolId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Answer, ApiResult, Data};
+use crate::engine::InForce;
 use crate::http::AppState;
+use crate::off_thread::off_thread;
 use crate::started_by::StartedBy;
+
+/// How many tools are named.
+const EXAMPLES: usize = 5;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DaemonStatus)]
@@ -29,6 +35,19 @@ pub(super) struct Status {
     #[schema(value_type = BTreeMap<String, usize>)]
     servers: BTreeMap<&'static str, usize>,
     activity: LogStatus,
+    /// Shown only when there are any: tools without hints that look as if they change something, while
+    /// `intent_declaration.unannotated` is not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undecided_tools: Option<UndecidedTools>,
+}
+
+/// Tools that any lane may call as long as the operator has not decided about tools without hints.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct UndecidedTools {
+    count: usize,
+    /// The first of them.
+    #[schema(value_type = Vec<String>)]
+    examples: Vec<ToolId>,
 }
 
 /// Whether the activity log can be written.
@@ -54,6 +73,9 @@ pub(super) async fn show(State(state): State<AppState>) -> ApiResult<Status> {
     for upstream in state.engine.upstreams() {
         *servers.entry(upstream.status().state.as_str()).or_default() += 1;
     }
+    let in_force = state.engine.current().await;
+    let tools = in_force.catalog.len();
+    let undecided_tools = off_thread(move || undecided_tools(&in_force)).await;
     Ok(Data(Status {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
@@ -61,7 +83,7 @@ pub(super) async fn show(State(state): State<AppState>) -> ApiResult<Status> {
         listen_wanted: not_in_use(state.engine.config().listen, state.listen),
         uptime_seconds: state.started.elapsed().as_secs(),
         started_by: state.started_by.clone(),
-        tools: state.engine.current().await.catalog.len(),
+        tools,
         servers,
         activity: LogStatus {
             state: match state.engine.activity().health() {
@@ -71,6 +93,7 @@ pub(super) async fn show(State(state): State<AppState>) -> ApiResult<Status> {
             },
             not_recorded: state.engine.activity().gap(),
         },
+        undecided_tools,
     }))
 }
 
@@ -103,4 +126,13 @@ pub(super) async fn stop(State(state): State<AppState>) -> ApiResult<Stopping> {
     Ok(Data(Stopping {
         pid: std::process::id(),
     }))
+}
+
+fn undecided_tools(in_force: &InForce) -> Option<UndecidedTools> {
+    let undecided = in_force.undecided();
+    let examples = undecided.iter().take(EXAMPLES);
+    (!undecided.is_empty()).then(|| UndecidedTools {
+        count: undecided.len(),
+        examples: examples.map(|id| (*id).clone()).collect(),
+    })
 }

@@ -4,7 +4,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use mcp::{Json, RawValue};
-use policy::{Code, Refusal, ToolId, ToolVariant};
+use policy::{Code, Refusal, ServerName, ToolId, ToolVariant};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -33,6 +33,10 @@ pub(super) struct ListQuery {
 pub(super) struct Tools {
     tools: Vec<ToolView>,
     total: usize,
+    /// Shown only when there are any: servers that are being connected. Their tools are those they last had.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>)]
+    starting: Vec<ServerName>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -133,9 +137,15 @@ async fn tools(state: &AppState, query: ListQuery) -> ApiResult<Tools> {
         known_server(engine, name)?;
     }
     let in_force = engine.current().await;
+    let only = query.server.as_deref().and_then(|name| name.parse().ok());
+    let starting = in_force.starting(only.as_ref());
     let tools = off_thread(move || views(&in_force, &query)).await;
     let total = tools.len();
-    Ok(Data(Tools { tools, total }))
+    Ok(Data(Tools {
+        tools,
+        total,
+        starting,
+    }))
 }
 
 fn views(in_force: &InForce, query: &ListQuery) -> Vec<ToolView> {
@@ -230,7 +240,12 @@ pub(super) async fn show(State(state): State<AppState>, Segment(name): Segment) 
     let Some((tool, entry)) = found else {
         let near = in_force.catalog.suggest_tools(&name);
         let error = ApiError::not_found(format!("there is no tool '{name}'"));
+        let starting = in_force.starting(Some(id.server()));
         return Err(match near.first() {
+            _ if !starting.is_empty() => error.hint(format!(
+                "{} is still starting; try again in a few seconds",
+                id.server()
+            )),
             Some(near) => error.hint(format!("did you mean '{near}'?")),
             None => error.hint("list them with `mcpproxy tools list`"),
         });

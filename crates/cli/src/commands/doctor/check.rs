@@ -9,6 +9,9 @@ use crate::exit::Exit;
 use crate::printer::{Format, Printer};
 pub(super) use crate::shell::{quoted, word as shell_word};
 
+/// How many names stand for all.
+const NAMED: usize = 3;
+
 /// What a check is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Area {
@@ -113,9 +116,16 @@ impl Report {
         self.add(area, subject, finding);
     }
 
-    pub(super) fn warning(&mut self, area: Area, code: Code, cause: String, fix: String) {
+    pub(super) fn warning(
+        &mut self,
+        area: Area,
+        code: Code,
+        subject: Option<&str>,
+        cause: String,
+        fix: String,
+    ) {
         let finding = Finding::Warning(Diagnosis { code, cause, fix });
-        self.add(area, None, finding);
+        self.add(area, subject, finding);
     }
 
     /// Whether nothing was wrong with this so far.
@@ -234,6 +244,15 @@ impl Diagnosis {
 pub(super) fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
+}
+
+/// The first names and the number of the rest.
+pub(super) fn listed(names: &[&str]) -> String {
+    let mut text = names[..names.len().min(NAMED)].join(", ");
+    if names.len() > NAMED {
+        text.push_str(&format!(" and {} more", names.len() - NAMED));
+    }
+    text
 }
 
 /// The command that makes room where something else is in the way, and loses nothing.

@@ -1,12 +1,12 @@
 //! The configs of clients: whether they parse, lead to us, and ask before something is changed.
 
-use clients::{Client, Permissions, Places, SERVER_NAME};
+use clients::{Client, ImportVerdict, Permissions, Places, SERVER_NAME};
 use config::{Config, Transport};
 
-use super::check::{Area, Report, quoted};
+use super::check::{Area, Report, count, listed, quoted};
 use super::code::Code;
 use super::service::Service;
-use crate::commands::connect::{client_failure, places};
+use crate::commands::connect::{Moving, client_failure, own_address, places};
 use crate::exit::Failure;
 
 pub(super) fn check(
@@ -26,6 +26,8 @@ pub(super) fn check(
                     need_daemon.push(client.as_str());
                 }
                 check_connected(client, &found, transport.as_ref(), config, report);
+                let stdio = matches!(transport, Some(Transport::Stdio { .. }));
+                check_twice(client, stdio, &places, config, report);
             }
             Ok(_) => {}
             Err(error) => {
@@ -75,11 +77,33 @@ fn check_connected(
     }
 }
 
+/// Servers that the client's agent reaches both through us and past us.
+fn check_twice(client: Client, stdio: bool, places: &Places, config: &Config, report: &mut Report) {
+    let survey = clients::survey([client], places);
+    let mut candidates = clients::select(survey, &config.mcp_servers, &own_address(config));
+    candidates.retain(|candidate| matches!(candidate.verdict, ImportVerdict::Present(_)));
+    let moving = Moving::of(&candidates, config);
+    let used = moving.leaving.iter().filter(|origin| origin.enabled);
+    let names: Vec<&str> = used.map(|origin| origin.name.as_str()).collect();
+    if names.is_empty() {
+        return;
+    }
+    let cause = format!(
+        "it still has {} itself, past lanes and log: {}",
+        count(names.len(), "server"),
+        listed(&names)
+    );
+    let stdio = if stdio { " --stdio" } else { "" };
+    let fix = report.command(&format!("connect {client} --move{stdio}"));
+    let name = Some(client.as_str());
+    report.warning(Area::Client, Code::ClientServerTwice, name, cause, fix);
+}
+
 /// How the client reaches us, by its own file.
 fn transport(client: Client, places: &Places) -> Option<Transport> {
     let survey = clients::survey([client], places);
     let mut found = survey.found.into_iter();
-    let entry = found.find(|found| found.name == SERVER_NAME)?;
+    let entry = found.find(|found| found.origin.name == SERVER_NAME)?;
     Some(entry.server.ok()?.config.transport)
 }
 

@@ -47,11 +47,13 @@ codes! {
     ServerCommandMissing = "SERVER_COMMAND_MISSING",
     ServerFailed = "SERVER_FAILED",
     ToolLaneDoubtful = "TOOL_LANE_DOUBTFUL",
+    UnannotatedUndecided = "UNANNOTATED_UNDECIDED",
     ToolTextDoubtful = "TOOL_TEXT_DOUBTFUL",
     ClientFileBroken = "CLIENT_FILE_BROKEN",
     ClientAddress = "CLIENT_ADDRESS",
     ClientCommandGone = "CLIENT_COMMAND_GONE",
     ClientChangesUnasked = "CLIENT_CHANGES_UNASKED",
+    ClientServerTwice = "CLIENT_SERVER_TWICE",
 }
 
 #[cfg(test)]

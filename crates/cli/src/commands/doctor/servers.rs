@@ -67,7 +67,7 @@ pub(super) fn check_unstarted(config: &Config, report: &mut Report) {
             unknown.join(", ")
         );
         let fix = report.command("restart");
-        report.warning(Area::Server, Code::DaemonMissing, cause, fix);
+        report.warning(Area::Server, Code::DaemonMissing, None, cause, fix);
     }
 }
 

@@ -3,19 +3,16 @@
 
 use std::time::Duration;
 
-use policy::Unannotated;
 use serde_json::Value;
 
-use super::check::{Area, Report, count, shell_word};
+use super::check::{Area, Report, count, listed, shell_word};
 use super::code::Code;
 use crate::api::Api;
 use crate::commands::parse;
+use crate::commands::status::undecided_tools;
 
 /// Time for auditing every tool.
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How many tools are named; `mcpproxy audit` has the rest.
-const NAMED: usize = 3;
 
 /// Findings about what a tool says to the model.
 const TEXT: [&str; 3] = [
@@ -24,19 +21,20 @@ const TEXT: [&str; 3] = [
     "CONFUSABLE_NAME",
 ];
 
-pub(super) async fn check(api: &Api, unannotated: Unannotated, report: &mut Report) {
+pub(super) async fn check(api: &Api, report: &mut Report) {
+    check_undecided(api, report).await;
     let answer = async { parse(&api.get("/audit").await?) };
     let Ok(Ok(audit)) = tokio::time::timeout(TIMEOUT, answer).await else {
         report.skipped(Area::Tools, "the audit did not answer");
         return;
     };
     let tools: Vec<&Value> = audit["tools"].as_array().into_iter().flatten().collect();
-    let on_read_lane = names(&tools, |tool| runs_on_read_lane(tool, unannotated));
+    let on_read_lane = names(&tools, is_declared_read);
     let doubtful_text = names(&tools, has_doubtful_text);
     if on_read_lane.is_empty() && doubtful_text.is_empty() {
         report.fine(Area::Tools, None, count(tools.len(), "tool"));
     }
-    if let Some(first) = on_read_lane.first() {
+    if !on_read_lane.is_empty() {
         let cause = format!(
             "{} on the lane for reading: {}",
             match on_read_lane.len() {
@@ -45,9 +43,13 @@ pub(super) async fn check(api: &Api, unannotated: Unannotated, report: &mut Repo
             },
             listed(&on_read_lane),
         );
-        let tool = shell_word(first);
-        let fix = report.command(&format!("tools override set {tool} destructive"));
-        report.warning(Area::Tools, Code::ToolLaneDoubtful, cause, fix);
+        let overrides = tools.iter().filter(|tool| is_declared_read(tool));
+        let overrides = overrides.filter_map(|tool| {
+            let (name, tier) = (tool["name"].as_str()?, tool["audited_tier"].as_str()?);
+            Some(report.command(&format!("tools override set {} {tier}", shell_word(name))))
+        });
+        let fix = overrides.collect::<Vec<_>>().join(" && ");
+        report.warning(Area::Tools, Code::ToolLaneDoubtful, None, cause, fix);
     }
     if let Some(first) = doubtful_text.first() {
         let cause = format!(
@@ -56,20 +58,25 @@ pub(super) async fn check(api: &Api, unannotated: Unannotated, report: &mut Repo
             listed(&doubtful_text),
         );
         let fix = report.command(&format!("tools show {}", shell_word(first)));
-        report.warning(Area::Tools, Code::ToolTextDoubtful, cause, fix);
+        report.warning(Area::Tools, Code::ToolTextDoubtful, None, cause, fix);
     }
 }
 
-/// Whether an agent may call the tool on the lane for reading although the auditor takes it for one that
-/// changes something. Of a tool without hints only destruction is told: a write is its server's default.
-fn runs_on_read_lane(tool: &Value, unannotated: Unannotated) -> bool {
-    let declared_read = tool["effective_tier"] == "read_only"
+async fn check_undecided(api: &Api, report: &mut Report) {
+    let Ok(status) = async { parse(&api.get("/status").await?) }.await else {
+        return;
+    };
+    if let Some(cause) = undecided_tools(&status["undecided_tools"]) {
+        let fix = report.command("config set intent_declaration.unannotated infer");
+        report.warning(Area::Tools, Code::UnannotatedUndecided, None, cause, fix);
+    }
+}
+
+/// Whether the server declares the tool read-only although the auditor takes it for one that changes something.
+fn is_declared_read(tool: &Value) -> bool {
+    tool["effective_tier"] == "read_only"
         && tool["override_tier"].is_null()
-        && has_finding(tool, &["READ_ONLY_HINT_ON_MUTATING_TOOL"], "error");
-    let unannotated = tool["provenance"] == "unannotated"
-        && unannotated == Unannotated::Trust
-        && tool["audited_tier"] == "destructive";
-    declared_read || unannotated
+        && has_finding(tool, &["READ_ONLY_HINT_ON_MUTATING_TOOL"], "error")
 }
 
 fn has_doubtful_text(tool: &Value) -> bool {
@@ -87,12 +94,4 @@ fn has_finding(tool: &Value, codes: &[&str], severity: &str) -> bool {
 fn names<'a>(tools: &[&'a Value], wanted: impl Fn(&Value) -> bool) -> Vec<&'a str> {
     let wanted = tools.iter().filter(|tool| wanted(tool));
     wanted.filter_map(|tool| tool["name"].as_str()).collect()
-}
-
-fn listed(names: &[&str]) -> String {
-    let mut text = names[..names.len().min(NAMED)].join(", ");
-    if names.len() > NAMED {
-        text.push_str(&format!(" and {} more", names.len() - NAMED));
-    }
-    text
 }

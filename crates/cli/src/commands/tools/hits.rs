@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{entries, lane_entry, summary, text};
+use super::{STALE, entries, lane_entry, summary, text};
 use crate::printer::{Entry, Format, Printer};
 
 pub(super) fn print(found: &Value, printer: &Printer) {
@@ -15,6 +15,7 @@ pub(super) fn print(found: &Value, printer: &Printer) {
     if entries(found).next().is_none() {
         return;
     }
+    let stale = entries(found).any(|tool| tool["stale"] == true);
     let explained = entries(found).any(|tool| tool["explanation"].is_object());
     if explained {
         let headers = ["TOOL", "SCORE", "WORDS", "MEANING", "WHY"];
@@ -28,14 +29,25 @@ pub(super) fn print(found: &Value, printer: &Printer) {
         entries(found).count(),
         found["total"]
     ));
+    if stale {
+        printer.note("(stale): the server is not connected; this is what it last had");
+    }
     if explained {
         printer.note("score = words and meaning, weighted as -o json shows; see docs/search.md");
     }
 }
 
+/// The name, marked where the server is not there to ask.
+fn name(tool: &Value) -> String {
+    match tool["stale"].as_bool() {
+        Some(true) => format!("{} ({STALE})", text(tool, "name")),
+        _ => text(tool, "name").to_owned(),
+    }
+}
+
 fn hit(tool: &Value) -> Vec<Entry> {
     vec![
-        text(tool, "name").into(),
+        name(tool).into(),
         lane_entry(tool),
         share(&tool["score"]).into(),
         summary(tool).into(),
@@ -45,7 +57,7 @@ fn hit(tool: &Value) -> Vec<Entry> {
 fn reasons(tool: &Value) -> Vec<Entry> {
     let explanation = &tool["explanation"];
     vec![
-        text(tool, "name").into(),
+        name(tool).into(),
         share(&tool["score"]).into(),
         share(&explanation["words"]).into(),
         share(&explanation["meaning"]).into(),

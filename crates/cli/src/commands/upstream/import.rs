@@ -1,69 +1,81 @@
 //! `mcpproxy upstream import`: takes over the servers that other clients know.
 //!
-//! Their files are only read. Ours is changed in one step, and a running daemon follows it.
+//! Ours is changed in one step, and a running daemon follows it. Their files are only read, unless the
+//! servers are to move.
+
+mod departure;
 
 use std::collections::BTreeSet;
 
-use clients::{Candidate, Client, ImportVerdict, OwnAddress};
-use config::{Config, Document, SaveError, ServerConfig, Settings};
+use clients::{Candidate, Client, ImportVerdict};
+use config::{Config, ServerConfig, Settings};
 use policy::ServerName;
 use redact::Redactor;
 use serde_json::{Value, json};
 
+use self::departure::Departure;
 use crate::args::ImportArgs;
-use crate::commands::connect::{client_failure, parse_client, places};
+use crate::commands::connect::{own_address, parse_client, places, tell_failures};
 use crate::commands::count;
+use crate::consent;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::printer::{Entry, Format, Printer};
-use crate::settings::config_failure;
-use crate::{consent, escape};
 
-const EMPTY_CONFIG: &str = "{\n  \"mcpServers\": {}\n}\n";
-
-pub(super) fn run(args: &ImportArgs, settings: &Settings, printer: &Printer) -> Outcome {
+pub(super) async fn run(args: &ImportArgs, settings: &Settings, printer: &Printer) -> Outcome {
     let from: Result<Vec<Client>, Failure> = args.from.iter().map(|it| parse_client(it)).collect();
     let mut from = from?;
     if from.is_empty() {
         from = Client::ALL.to_vec();
     }
     let config = crate::settings::load(settings)?.config;
-    let own = OwnAddress {
-        listen: config.listen,
-        program: std::env::current_exe().ok(),
-    };
     let survey = clients::survey(from, &places()?);
-    for (client, error) in &survey.failures {
-        let cause = client_failure(error).one_line();
-        let text = format!("warning: {}: {cause}", client.title());
-        printer.note(&escape::line(&text));
-    }
-    let mut candidates = clients::select(survey, &config.mcp_servers, &own);
+    tell_failures(&survey, printer);
+    let mut candidates = clients::select(survey, &config.mcp_servers, &own_address(&config));
     narrow(&mut candidates, &args.server)?;
     let servers: Vec<ServerConfig> = candidates.iter().filter_map(taken).collect();
     if printer.format == Format::Table {
         print_table(&candidates, printer);
     }
-    let imported = !servers.is_empty() && {
-        let question = format!("Import {}?", count(servers.len() as u64, "server"));
+    let departure = Departure::plan(&candidates, settings, &config, args.r#move).await?;
+    if args.r#move {
+        departure.preview(printer)?;
+        departure.check()?;
+    }
+    let wanted = !servers.is_empty() || (args.r#move && !departure.is_empty());
+    let imported = wanted && {
+        let question = departure.question(servers.len(), args.r#move);
         consent::ask(args.consent, &question, printer)?
     };
-    if imported {
+    if imported && !servers.is_empty() {
         save(&servers, settings)?;
     }
-    if printer.format != Format::Table {
-        printer.data(&report(&candidates, imported), Some("servers"));
-    } else if imported {
-        let file = settings.config_file().display().to_string();
-        printer.text(&format!(
-            "{} imported into {file}\n",
-            count(servers.len() as u64, "server")
-        ));
-    } else if servers.is_empty() {
-        printer.text("there is nothing to import\n");
+    if printer.format == Format::Table {
+        printer.text(&summary(servers.len(), imported, settings));
+    }
+    let moved = if imported && args.r#move {
+        departure.apply(printer)?;
+        true
     } else {
-        printer.text("nothing was changed\n");
+        (imported || servers.is_empty()) && departure.offer(args.consent, printer)?
+    };
+    if printer.format != Format::Table {
+        let mut report = report(&candidates, imported && !servers.is_empty());
+        report["moved"] = departure.json(moved || args.consent.dry_run && args.r#move);
+        printer.data(&report, Some("servers"));
     }
     Ok(Exit::Ok)
+}
+
+fn summary(servers: usize, imported: bool, settings: &Settings) -> String {
+    match (servers, imported) {
+        (0, _) => "there is nothing to import\n".to_owned(),
+        (_, false) => "nothing was changed\n".to_owned(),
+        (_, true) => {
+            let file = settings.config_file().display();
+            let servers = count(servers as u64, "server");
+            format!("{servers} imported into {file}\n")
+        }
+    }
 }
 
 /// Keeps the servers that were named.
@@ -99,7 +111,7 @@ fn name_of(candidate: &Candidate) -> Option<&ServerName> {
 }
 
 /// The server as it will be in our config, if it is taken.
-fn taken(candidate: &Candidate) -> Option<ServerConfig> {
+pub(in crate::commands) fn taken(candidate: &Candidate) -> Option<ServerConfig> {
     let ImportVerdict::Take(name) = &candidate.verdict else {
         return None;
     };
@@ -110,20 +122,16 @@ fn taken(candidate: &Candidate) -> Option<ServerConfig> {
     })
 }
 
-fn save(servers: &[ServerConfig], settings: &Settings) -> Result<(), Failure> {
-    let file = settings.config_file();
-    let failed = |error: &SaveError| {
-        Failure::from_error(Exit::Config, "the servers cannot be saved", error)
-            .advice("see what is wrong with `mcpproxy config check`, and try again")
-    };
-    if !file.exists() {
-        config::write_new(file, EMPTY_CONFIG).map_err(|error| failed(&error))?;
-    }
-    let mut document = Document::load(file).map_err(|error| config_failure(&error))?;
-    for server in servers {
-        document.set_server(server);
-    }
-    document.save().map_err(|error| failed(&error))
+pub(in crate::commands) fn save(
+    servers: &[ServerConfig],
+    settings: &Settings,
+) -> Result<(), Failure> {
+    crate::settings::edit(settings, |document| {
+        for server in servers {
+            document.set_server(server);
+        }
+        Ok(())
+    })
 }
 
 fn print_table(candidates: &[Candidate], printer: &Printer) {
@@ -219,11 +227,8 @@ fn report(candidates: &[Candidate], imported: bool) -> Value {
 }
 
 fn clients_of(candidate: &Candidate) -> Vec<&'static str> {
-    candidate
-        .clients
-        .iter()
-        .map(|client| client.as_str())
-        .collect()
+    let clients = candidate.clients().into_iter();
+    clients.map(Client::as_str).collect()
 }
 
 fn or_none(text: &str) -> &str {

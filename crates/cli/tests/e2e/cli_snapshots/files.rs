@@ -35,6 +35,10 @@ const FURNISHED: &str = "
     config_show_yaml         config show -o yaml
     config_check_missing     config check --config nowhere.json
     config_check_broken      config check --config .gemini/settings.json
+    config_set               config set intent_declaration.unannotated infer
+    config_set_json          config set tool_response_limit 5000 -o json
+    config_set_bad_value     config set intent_declaration.unannotated maybe
+    config_set_unknown       config set intent_declaration.unanotated infer
     config_show_broken       config show --config .gemini/settings.json
 ";
 
