@@ -91,6 +91,8 @@ pub struct ToolCall<'a> {
     pub meta: Option<&'a Json<'a>>,
     /// Gets the params of progress notifications, as the server sent them.
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
+    /// As in [`Forward::client`].
+    pub client: Option<&'a OnBehalf>,
     /// As in [`Forward::sent`].
     pub sent: Option<&'a AtomicBool>,
     /// Whether the call has no effects and may be sent twice.
@@ -323,7 +325,7 @@ impl Upstream {
             method: "tools/call",
             params: Some(params),
             progress: call.progress,
-            client: None,
+            client: call.client,
             sent: call.sent,
             repeatable: call.repeatable,
         };

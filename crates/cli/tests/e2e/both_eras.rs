@@ -31,7 +31,7 @@ fn python_server() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/python_server.py")
 }
 
-async fn in_front_of_python() -> TestDaemon {
+pub(crate) async fn in_front_of_python() -> TestDaemon {
     let server = json!({"command": python(), "args": [python_server()]});
     let daemon = TestDaemon::with_servers(home(), json!({"py": server})).await;
     daemon.session_with(&["py:greet"]).await;

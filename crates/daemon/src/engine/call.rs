@@ -222,6 +222,7 @@ impl Admitted<'_> {
                     arguments: call.asked.arguments.as_ref(),
                     meta: call.meta.as_ref(),
                     progress,
+                    client,
                     sent: Some(sent),
                     repeatable,
                 };
