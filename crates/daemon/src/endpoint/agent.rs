@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::all_servers::AllServers;
+use super::clients::Clients;
 use super::cut::Cut;
 use super::definitions::{DESCRIBE_TOOL, READ_CACHE, RETRIEVE_TOOLS, tools_list};
 use super::relay::{
@@ -69,7 +70,7 @@ impl AgentEndpoint {
     /// An endpoint whose client hears nothing outside its calls.
     pub fn new(engine: Arc<Engine>) -> Self {
         Self {
-            servers: AllServers::new(Arc::clone(&engine)),
+            servers: AllServers::new(Arc::clone(&engine), Clients::sharing()),
             engine,
             cache: ResponseCache::default(),
             announces: false,

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use mcp::modern::ParameterHeaders;
 use mcp::server::{Connection, InitializeResult, RequestContext, Service};
 use mcp::{ErrorObject, Notification, Request};
 use serde_json::json;
+use upstream::Upstream;
 
 use super::all_servers::{AllServers, not_an_object, renamed, resolve, with_name};
+use super::clients::Clients;
 use super::relay::{Answer, call_tool, raw, tools_list, until_interrupted};
-use super::server::{Named, empty_object, parameter_headers, parse};
-use crate::engine::{CallRequest, Engine, ServerInForce};
+use super::server::{Named, empty_object, parameter_headers, parse, tools_for};
+use crate::engine::{CallRequest, Engine, ServerInForce, ToolState};
 
 const INSTRUCTIONS: &str = "All connected MCP servers at once. The names of tools and prompts begin \
 with the name of their server and two underscores.";
@@ -26,14 +29,14 @@ pub(crate) struct DirectEndpoint {
 impl DirectEndpoint {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
         Self {
-            servers: AllServers::new(Arc::clone(&engine)),
+            servers: AllServers::new(Arc::clone(&engine), Clients::apart()),
             engine,
         }
     }
 
     async fn answer(&self, request: Request, context: RequestContext) -> Answer {
         match request.method.as_str() {
-            "tools/list" => self.tools().await,
+            "tools/list" => Box::pin(self.tools(&context)).await,
             "tools/call" => self.call_tool(&request, &context).await,
             _ => match self.servers.answer(&request, &context).await {
                 Some(answer) => answer,
@@ -44,15 +47,39 @@ impl DirectEndpoint {
 
     /// All tools that are known, those of servers that are just not there included: the list does
     /// not change with every hiccup.
-    async fn tools(&self) -> Answer {
+    async fn tools(&self, context: &RequestContext) -> Answer {
         self.servers.ready().await;
-        let in_force = self.engine.current().await;
-        let states = in_force.servers().flat_map(ServerInForce::tools);
-        let tools = states
+        let client = self.servers.clients.on_behalf(context);
+        let upstreams = self.engine.upstreams();
+        let listing = upstreams.iter().map(async |upstream| {
+            if upstream.status().state.is_connected() {
+                let listed = tools_for(&self.engine, upstream, &client, context).await;
+                match listed {
+                    Ok(tools) => return tools,
+                    Err(error) => {
+                        let server = upstream.name();
+                        tracing::warn!(%server, %error, "the tools are those that all clients get");
+                    }
+                }
+            }
+            self.known(upstream)
+        });
+        let tools = join_all(listing).await.into_iter().flatten();
+        tools_list(tools.filter_map(|state| {
+            let tool = state.definition();
+            renamed(tool.id.server(), &tool.raw)
+        }))
+    }
+
+    /// The tools that every client gets, as they were last listed.
+    fn known(&self, upstream: &Upstream) -> Vec<Arc<ToolState>> {
+        let in_force = self.engine.in_force();
+        let server = in_force.server(upstream.name()).into_iter();
+        let tools = server.flat_map(ServerInForce::tools);
+        tools
             .filter(|state| state.hold.is_none())
-            .map(|state| state.definition())
-            .filter_map(|tool| renamed(tool.id.server(), &tool.raw));
-        tools_list(tools)
+            .cloned()
+            .collect()
     }
 
     async fn call_tool(&self, request: &Request, context: &RequestContext) -> Answer {

@@ -151,20 +151,23 @@ impl FleetListener for EndpointNotifier {
         let Some(endpoints) = self.0.upgrade() else {
             return;
         };
+        let Some(upstream) = endpoints.engine.fleet().get(server) else {
+            return;
+        };
         let (agent, direct) = (&endpoints.agent, &endpoints.direct);
         // The tools of that endpoint are its own, and stay.
         if notification.method != "notifications/tools/list_changed" {
             let clients = &agent.service.servers.clients;
-            clients.tell(&agent.http, server, notification);
+            clients.tell(&agent.http, &upstream, notification);
         }
         let clients = &direct.service.servers.clients;
-        clients.tell(&direct.http, server, notification);
+        clients.tell(&direct.http, &upstream, notification);
         let own = endpoints
             .servers()
             .get(server)
             .map(|endpoint| (Arc::clone(&endpoint.service), endpoint.http.clone()));
         if let Some((service, http)) = own {
-            service.clients.tell(&http, server, notification);
+            service.clients.tell(&http, &upstream, notification);
         }
     }
 }

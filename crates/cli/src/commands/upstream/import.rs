@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use clients::{Candidate, Client, ImportVerdict, OwnAddress};
-use config::{Config, Document, SaveError, ServerConfig, Settings};
+use config::{Config, Document, SaveError, ServerConfig, Settings, Sharing};
 use policy::ServerName;
 use redact::Redactor;
 use serde_json::{Value, json};
@@ -106,6 +106,7 @@ fn taken(candidate: &Candidate) -> Option<ServerConfig> {
     let config = candidate.config.clone()?;
     Some(ServerConfig {
         name: name.clone(),
+        sharing: Sharing::suggested(&config.transport),
         ..config
     })
 }

@@ -57,11 +57,11 @@ struct Reference {
 // === impl AllServers ===
 
 impl AllServers {
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
+    pub(super) fn new(engine: Arc<Engine>, clients: Clients) -> Self {
         Self {
             engine,
             owners: Owners::default(),
-            clients: Clients::default(),
+            clients,
         }
     }
 
@@ -341,7 +341,7 @@ impl AllServers {
 
     /// The recipient of a notification is not known, so all upstreams get it.
     pub(super) async fn notification(&self, notification: Notification, connection: &Connection) {
-        let client = Clients::of_connection(connection);
+        let client = self.clients.of_connection(connection);
         let Notification { method, params } = notification;
         let upstreams = self.engine.upstreams();
         let telling = upstreams
@@ -358,7 +358,8 @@ impl AllServers {
         }
         for upstream in self.engine.upstreams() {
             let uris = by_server.remove(upstream.name()).unwrap_or_default();
-            let_go(upstream, connection, uris);
+            let client = self.clients.of_connection(connection);
+            let_go(upstream, client, connection, uris);
         }
     }
 }
