@@ -175,7 +175,7 @@ impl Pin {
         observation
     }
 
-    fn remembered(&self) -> Remembered {
+    pub fn remembered(&self) -> Remembered {
         Remembered {
             definition: self.definition.clone(),
             fingerprint: self.fingerprint,
@@ -190,7 +190,7 @@ impl Announced<'_> {
         PinnedTiers::new(hints.and_then(Annotations::declared_tier), self.audited)
     }
 
-    fn remembered(&self) -> Remembered {
+    pub fn remembered(&self) -> Remembered {
         Remembered {
             definition: self.tool.raw.clone(),
             fingerprint: self.fingerprint,

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::duration;
 use crate::limits::Limits;
 use crate::model::{ActivityConfig, Config, EndpointsConfig, RetrieveToolsConfig};
-use crate::server::ServerConfig;
+use crate::server::{ServerConfig, Sharing};
 
 /// The JSON Schema (draft 2020-12) of the config file.
 pub fn json_schema() -> Value {
@@ -137,6 +137,8 @@ struct ServerShape {
     /// What becomes of a tool whose definition changes: it is recorded, or the tool is held until
     /// it is approved.
     trust: Trust,
+    /// Which clients share a process or a session of the server.
+    sharing: Sharing,
 }
 
 /// An entry of the list form.
@@ -221,6 +223,7 @@ impl Default for ServerShape {
             max_concurrency: ServerConfig::DEFAULT_MAX_CONCURRENCY.get(),
             refresh_interval: None,
             trust: Trust::default(),
+            sharing: Sharing::default(),
         }
     }
 }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use policy::{ServerName, Trust};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::template::{SecretTemplate, Template};
 use crate::url::{self, UrlError};
@@ -25,6 +27,22 @@ pub struct ServerConfig {
     pub refresh_interval: Option<Duration>,
     /// What becomes of a tool whose definition changes.
     pub trust: Trust,
+    /// Which clients share a connection.
+    pub sharing: Sharing,
+}
+
+/// Which clients of an upstream share a process or a session of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// Over HTTP each client has a session of its own, over stdio each client of `/mcp/server` and
+    /// `/mcp/direct` a process of its own; the clients of `/mcp` share one until the server asks something.
+    #[default]
+    Auto,
+    /// All clients share one: the server holds a file, a profile or a port that only one process can have.
+    Shared,
+    /// Each client has its own, also on `/mcp`.
+    PerClient,
 }
 
 /// How an upstream is reached.
@@ -68,6 +86,7 @@ impl ServerConfig {
             max_concurrency: Self::DEFAULT_MAX_CONCURRENCY,
             refresh_interval: None,
             trust: Trust::default(),
+            sharing: Sharing::default(),
         }
     }
 
@@ -75,6 +94,18 @@ impl ServerConfig {
     /// most.
     pub fn keeps_connection(&self, other: &Self) -> bool {
         self.transport == other.transport && self.enabled == other.enabled
+    }
+}
+
+impl Sharing {
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Shared, Self::PerClient];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Shared => "shared",
+            Self::PerClient => "per_client",
+        }
     }
 }
 

@@ -31,6 +31,7 @@ fn the_schema_names_exactly_the_keys_that_are_read() {
         "type": null, "command": "x", "args": [], "env": {}, "working_dir": "/", "cwd": null,
         "url": null, "httpUrl": null, "serverUrl": null, "headers": {}, "enabled": true,
         "disabled": false, "timeout": 1, "max_concurrency": 1, "refresh_interval": 1, "trust": "pin",
+        "sharing": "shared",
     });
     let everything = json!({
         "$schema": "x", "listen": "127.0.0.1:1", "data_dir": "/", "api_key": "a key of sixteen",

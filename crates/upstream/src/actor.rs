@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use mcp::Notification;
-use mcp::client::{ListingOverrun, RequestError};
+use mcp::client::{ListingOverrun, RequestError, RequestOptions};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,7 @@ use crate::pool::Pool;
 use crate::state::{ServerIdentity, State, Status, ToolList};
 use crate::subscriptions::Subscriptions;
 use crate::switchboard::{ServerContext, Switchboard};
+use crate::variants::Seen;
 
 /// Announcements of changed tools that come this close together are answered by one listing.
 const COALESCE: Duration = Duration::from_millis(200);
@@ -43,6 +44,8 @@ pub(crate) struct Orders {
     pub restart: Arc<Notify>,
     /// A caller wants the upstream: do not wait for as long as might be.
     pub wanted: Arc<Notify>,
+    /// A caller wants the tools listed again.
+    pub relist: Arc<Notify>,
 }
 
 pub(crate) struct Actor {
@@ -53,6 +56,7 @@ pub(crate) struct Actor {
     pub changed: watch::Sender<u64>,
     pub connection: Arc<ArcSwapOption<Connection>>,
     pub pool: Arc<Pool>,
+    pub seen: Arc<Seen>,
     pub subscriptions: Arc<Subscriptions>,
     pub orders: Orders,
     pub retries: Arc<Retries>,
@@ -161,6 +165,7 @@ impl Actor {
     async fn serve(&self, connection: &Arc<Connection>, failures: u32) -> ConnectFailure {
         let handshake = connection.client.handshake();
         let identity = ServerIdentity::of(&handshake);
+        self.seen.clear();
         if let Err(failure) = self.relist(connection).await {
             return failure.into();
         }
@@ -251,11 +256,13 @@ impl Actor {
                     }
                     self.subscriptions.renew(connection).await;
                 }
+                () = self.orders.relist.notified() => {}
                 () = tokio::time::sleep(interval) => {}
             }
             let before = self.status.borrow().tools.clone();
             let relisted = self.relist(connection).await;
             listed = Instant::now();
+            self.publish(|status| status.listings += 1);
             match relisted {
                 Ok(()) => self.complain(complaints, |all| all.listing = None),
                 Err(error) if is_loss(&error, connection) => {
@@ -318,11 +325,14 @@ impl Actor {
 
     async fn relist(&self, connection: &Connection) -> Result<(), ListingError> {
         let server = &self.connector.server;
-        let timeout = self.limits.load().timeout;
+        let options = RequestOptions {
+            timeout: Some(self.limits.load().timeout),
+            ..RequestOptions::default()
+        };
         let listing = list_tools(
             &connection.client,
             &server.name,
-            timeout,
+            options,
             &self.connector.limits,
         );
         let tools = listing.await?;

@@ -1,7 +1,8 @@
 //! The clients on whose behalf upstreams are asked: what they can do, and how they are reached.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures_util::future::BoxFuture;
 use mcp::{ErrorObject, LogLevel, Notification, RawValue, Request, codes};
@@ -38,6 +39,12 @@ pub trait FleetListener: fmt::Debug + Send + Sync + 'static {
 pub struct OnBehalf {
     /// The session of a legacy client. A modern one has none: each of its requests stands alone.
     pub session: Option<String>,
+    /// What the client calls itself.
+    pub name: String,
+    /// As whom the client was let in. Modern clients with the same name and principal cannot be told apart.
+    pub principal: Cow<'static, str>,
+    /// Whether the endpoint is one where clients share the processes of upstreams.
+    pub shares_processes: bool,
     /// What the client can be asked, as it declared it.
     pub capabilities: Box<RawValue>,
     /// From which level on the client wants log messages.
@@ -68,7 +75,17 @@ impl OnBehalf {
     }
 }
 
-/// Whether an upstream may answer this with a question to the client.
-pub(crate) fn may_ask(method: &str) -> bool {
-    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+/// What an upstream is told on a connection that clients share: everything that any client may be able to
+/// do. Some servers offer tools only to clients that can be asked, or that show user interfaces.
+pub(crate) static ALL_CAPABILITIES: LazyLock<Box<RawValue>> = LazyLock::new(|| {
+    raw(
+        r#"{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#,
+    )
+});
+
+/// What an upstream is told on behalf of a client that can be asked nothing.
+pub(crate) static NO_CAPABILITIES: LazyLock<Box<RawValue>> = LazyLock::new(|| raw("{}"));
+
+fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use config::{HttpProtocol, Limits, ResolvedTransport, ServerConfig};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp::RawValue;
 use mcp::client::{Client, ConnectError, Era, Events, Hello, HttpEndpoint, HttpTransport};
 use platform::{ChildGroup, Endings, Watchdog};
 use redact::SharedRedactor;
 use tokio::task::JoinHandle;
 
+use crate::client::ALL_CAPABILITIES;
 use crate::era::EraMemory;
 use crate::failure::{ConnectFailure, Exit};
 use crate::listing::budget;
@@ -54,6 +54,16 @@ pub struct LaunchContext {
     pub eras: EraMemory,
     /// Knows the secrets of all servers: one may write or quote those of another.
     pub redactor: SharedRedactor,
+}
+
+/// How a server is greeted on a further connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Greeting<'a> {
+    pub era: Era,
+    /// What the client can do for whom the connection is.
+    pub capabilities: &'a mcp::RawValue,
+    /// What that client calls itself, where it is a single one.
+    pub client: Option<&'a str>,
 }
 
 /// A connection that is up, and the process behind it if there is one.
@@ -125,16 +135,16 @@ impl Connector {
         Ok(connected)
     }
 
-    /// Connects once more in the legacy era, on behalf of a client with these capabilities, or of
-    /// clients without any.
+    /// Connects once more, on behalf of one client or of several.
     pub(crate) async fn connect_for<E: Events>(
         &self,
-        capabilities: Option<&RawValue>,
+        greeting: Greeting<'_>,
         events: &Arc<E>,
     ) -> Result<Connected, ConnectFailure> {
-        let mut hello = self.hello(Some(Era::Legacy));
-        if let Some(capabilities) = capabilities {
-            hello.capabilities = capabilities.to_owned();
+        let mut hello = self.hello(Some(greeting.era));
+        hello.capabilities = greeting.capabilities.to_owned();
+        if let Some(client) = greeting.client.filter(|name| !name.is_empty()) {
+            hello.name = format!("mcpproxy (for {client})");
         }
         let connector = Self {
             starts: self.failed_starts.clone(),
@@ -148,6 +158,7 @@ impl Connector {
     fn hello(&self, era: Option<Era>) -> Hello {
         let mut hello = Hello::new("mcpproxy", env!("CARGO_PKG_VERSION"));
         hello.era = era;
+        hello.capabilities = ALL_CAPABILITIES.clone();
         hello.probe_timeout = PROBE_TIMEOUT;
         hello.listing = budget(&self.limits);
         hello

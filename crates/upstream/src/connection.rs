@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, Notify, SetOnce, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::client::OnBehalf;
+use crate::client::{NO_CAPABILITIES, OnBehalf};
 use crate::connect::{Connected, Process};
 use crate::failure::Loss;
 use crate::health::{Health, Pending};
@@ -143,6 +143,7 @@ impl Connection {
         let options = RequestOptions {
             timeout: Some(outgoing.timeout),
             repeatable: outgoing.repeatable,
+            capabilities: (self.client.era() == Era::Modern).then(|| NO_CAPABILITIES.clone()),
             ..RequestOptions::default()
         };
         self.noted(self.send(outgoing, options, &Notify::new()).await)

@@ -31,9 +31,12 @@ struct Inner {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
-    era: Era,
+    era: Option<Era>,
     /// Stands for the transport that was spoken over: another one may lead to another server.
     transport: String,
+    /// Whether it has asked its clients something.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    asks: bool,
 }
 
 // === impl EraMemory ===
@@ -57,20 +60,48 @@ impl EraMemory {
         let known = self.inner.known.lock();
         let known = known.unwrap_or_else(PoisonError::into_inner);
         let known = known.get(&server.name)?;
-        (known.transport == fingerprint(server)).then_some(known.era)
+        known.era.filter(|_| known.transport == fingerprint(server))
     }
 
     pub(crate) fn keep(&self, server: &ServerConfig, era: Era) {
-        let transport = fingerprint(server);
-        self.change(|known| {
-            let new = Known { era, transport };
-            known.insert(server.name.clone(), new.clone()) != Some(new)
-        });
+        self.update(server, |known| known.era = Some(era));
     }
 
     /// The server did not speak as it did before.
     pub(crate) fn forget(&self, server: &ServerConfig) {
         self.change(|known| known.remove(&server.name).is_some());
+    }
+
+    /// Whether the server is known to have asked its clients something.
+    pub(crate) fn asks(&self, server: &ServerConfig) -> bool {
+        let known = self.inner.known.lock();
+        let known = known.unwrap_or_else(PoisonError::into_inner);
+        let known = known.get(&server.name);
+        known.is_some_and(|known| known.asks && known.transport == fingerprint(server))
+    }
+
+    pub(crate) fn note_asks(&self, server: &ServerConfig) {
+        self.update(server, |known| known.asks = true);
+    }
+
+    /// Changes what is known of a server. What was known of another transport does not count.
+    fn update(&self, server: &ServerConfig, update: impl FnOnce(&mut Known)) {
+        let transport = fingerprint(server);
+        self.change(|known| {
+            let before = known.get(&server.name);
+            let mut new = before
+                .filter(|known| known.transport == transport)
+                .cloned()
+                .unwrap_or(Known {
+                    era: None,
+                    transport,
+                    asks: false,
+                });
+            update(&mut new);
+            let changed = before != Some(&new);
+            known.insert(server.name.clone(), new);
+            changed
+        });
     }
 
     fn change(&self, change: impl FnOnce(&mut BTreeMap<ServerName, Known>) -> bool) {

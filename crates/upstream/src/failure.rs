@@ -38,6 +38,11 @@ pub(crate) enum ConnectFailure {
     /// A connection that was being made is not needed any more.
     #[error("the connection was given up")]
     GivenUp,
+    #[error(
+        "{most} clients have a process of their own, which is the most there can be; close one of them, \
+         use /mcp, where clients share one, or set `sharing` of the server to \"shared\""
+    )]
+    TooManyClients { most: usize },
     /// Found out when the server was greeted before.
     #[error("the server does not speak the legacy era")]
     ModernOnly,

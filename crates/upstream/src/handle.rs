@@ -1,5 +1,8 @@
 //! The handle of an upstream: its status, and how it is called.
 
+mod choice;
+mod tools;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -7,7 +10,7 @@ use std::time::{Duration, Instant};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use catalog::ToolDefinition;
 use config::ServerConfig;
-use mcp::client::{Era, Handshake, Listing, RequestError};
+use mcp::client::{Era, Listing, RequestError};
 use mcp::{ErrorObject, Json, LogLevel, RawValue};
 use platform::Endings;
 use policy::{ServerName, ToolName};
@@ -15,20 +18,23 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::actor::{Actor, Orders};
 use crate::backoff::Retries;
-use crate::client::{OnBehalf, may_ask};
+use crate::client::OnBehalf;
 use crate::connect::{Connector, LaunchContext};
 use crate::connection::{Connection, Outgoing};
-use crate::failure::{ConnectFailure, Loss, chain};
+use crate::failure::{Loss, chain};
 use crate::fleet::SharedAudience;
 use crate::listing::budget;
 use crate::params::call_params;
-use crate::pool::{Lease, Pool, Wanted};
+use crate::pool::Pool;
 use crate::queue::{Queue, Slot};
 use crate::starts::Starts;
 use crate::state::{State, Status};
 use crate::stderr::{LogCursor, LogPage, StderrLog};
 use crate::subscriptions::Subscriptions;
-use crate::switchboard::ServerContext;
+use crate::switchboard::{Asked, ServerContext};
+use crate::variants::{Seen, Variants};
+
+use self::choice::Chosen;
 
 /// What all upstreams of a fleet share.
 #[derive(Debug, Clone)]
@@ -45,8 +51,14 @@ pub struct Upstream {
     status: watch::Receiver<Arc<Status>>,
     /// The connection that all share.
     connection: Arc<ArcSwapOption<Connection>>,
-    /// The connections that one client has to itself.
+    /// Further connections, those that one client has to itself among them.
     pool: Arc<Pool>,
+    /// Definitions of tools that are not those of the main connection.
+    seen: Arc<Seen>,
+    /// When the tools were last listed because of a name that was not known. Held meanwhile.
+    looked: Arc<tokio::sync::Mutex<Option<Instant>>>,
+    asked: Asked,
+    changed: watch::Sender<u64>,
     subscriptions: Arc<Subscriptions>,
     orders: Orders,
     queue: Queue,
@@ -91,16 +103,12 @@ pub struct ToolCall<'a> {
     pub meta: Option<&'a Json<'a>>,
     /// Gets the params of progress notifications, as the server sent them.
     pub progress: Option<mpsc::Sender<Box<RawValue>>>,
+    /// As in [`Forward::client`].
+    pub client: Option<&'a OnBehalf>,
     /// As in [`Forward::sent`].
     pub sent: Option<&'a AtomicBool>,
     /// Whether the call has no effects and may be sent twice.
     pub repeatable: bool,
-}
-
-/// A connection that a request may use.
-enum Chosen {
-    Shared(Arc<Connection>),
-    Leased(Lease),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -159,6 +167,9 @@ pub enum CallError {
     /// The server needed to know something first, and the client would not tell.
     #[error("the server asked for `{method}`, and the client refused: {source}")]
     InputRefused { method: String, source: ErrorObject },
+    /// The tools were wanted as the client gets them.
+    #[error("the tools of {server} could not be listed: {reason}")]
+    Listing { server: ServerName, reason: String },
     /// The client needs a connection of its own, and there was none to be had.
     #[error("{server} could not be connected to once more for this client: {reason}")]
     NoConnection { server: ServerName, reason: String },
@@ -201,8 +212,12 @@ impl Upstream {
             failed_starts: Starts::new(limits),
             probe_is_fatal: Arc::default(),
         };
+        let asked = Asked::new(connector.launch_context.eras.clone(), server.clone());
+        let seen = Arc::<Seen>::default();
+        let changed = shared.changed.clone();
         let context = ServerContext {
             server: server.name.clone(),
+            asked: asked.clone(),
             audience: shared.audience,
             tools_changed: Arc::new(Notify::new()),
             renewed: Arc::new(Notify::new()),
@@ -217,6 +232,7 @@ impl Upstream {
             changed: shared.changed,
             connection: Arc::clone(&connection),
             pool: Arc::clone(&pool),
+            seen: Arc::clone(&seen),
             subscriptions: Arc::clone(&subscriptions),
             orders: orders.clone(),
             retries: shared.retries,
@@ -231,6 +247,10 @@ impl Upstream {
             status,
             connection,
             pool,
+            seen,
+            looked: Arc::default(),
+            asked,
+            changed,
             subscriptions,
             orders,
             log,
@@ -252,6 +272,10 @@ impl Upstream {
             status: self.status.clone(),
             connection: Arc::clone(&self.connection),
             pool: Arc::clone(&self.pool),
+            seen: Arc::clone(&self.seen),
+            looked: Arc::clone(&self.looked),
+            asked: self.asked.clone(),
+            changed: self.changed.clone(),
             subscriptions: Arc::clone(&self.subscriptions),
             orders: self.orders.clone(),
             log: self.log.clone(),
@@ -323,7 +347,7 @@ impl Upstream {
             method: "tools/call",
             params: Some(params),
             progress: call.progress,
-            client: None,
+            client: call.client,
             sent: call.sent,
             repeatable: call.repeatable,
         };
@@ -340,12 +364,11 @@ impl Upstream {
         let began = Instant::now();
         let sent_by = began + timeout * 3 / 4;
         let (mut chosen, mut slot) = match forward.client {
-            // The way of nearly all calls: it costs nothing but this question.
-            None => {
+            None if !self.asked.get() => {
                 let slot = self.slot(began, sent_by).await?;
                 (Chosen::Shared(self.shared()?), slot)
             }
-            Some(client) => Box::pin(self.turn_for(client, forward.method, began, sent_by)).await?,
+            client => Box::pin(self.turn_for(client, began, sent_by)).await?,
         };
         let sent = Instant::now();
         let outgoing = Outgoing {
@@ -505,117 +528,6 @@ impl Upstream {
         }
     }
 
-    /// A connection and a slot for a call of a client that may be asked something.
-    ///
-    /// The connection comes first: a call that waits for one must not hold a slot meanwhile.
-    async fn turn_for(
-        &self,
-        client: &OnBehalf,
-        method: &str,
-        began: Instant,
-        sent_by: Instant,
-    ) -> Result<(Chosen, Slot<'_>), CallError> {
-        let shared = self.shared()?;
-        let chosen = match shared.client.era() {
-            Era::Modern if client.session.is_some() => {
-                self.legacy_for(client, shared, method, began, sent_by)
-                    .await?
-            }
-            // A modern server is told with each request whom it is for.
-            Era::Modern => Chosen::Shared(shared),
-            // A client that can be asked nothing is like any other.
-            Era::Legacy if !client.is_interactive() => Chosen::Shared(shared),
-            Era::Legacy if may_ask(method) => {
-                let wanted = Wanted::by(client, None);
-                let leased = self.lease(wanted, began, sent_by).await?;
-                Chosen::Leased(leased.map_err(|failure| self.no_connection(&failure))?)
-            }
-            Era::Legacy => {
-                let held = self.pool.held_by(client);
-                held.map_or(Chosen::Shared(shared), Chosen::Leased)
-            }
-        };
-        let slot = self.slot(began, sent_by).await?;
-        Ok((chosen, slot))
-    }
-
-    /// A legacy connection for a request of a legacy client, where the shared connection is a modern
-    /// one. A server that knows both eras asks and answers as it would without a proxy; for one
-    /// that does not, or cannot be connected to once more, the shared connection translates.
-    async fn legacy_for(
-        &self,
-        client: &OnBehalf,
-        shared: Arc<Connection>,
-        method: &str,
-        began: Instant,
-        sent_by: Instant,
-    ) -> Result<Chosen, CallError> {
-        if shared.is_modern_only() {
-            return Ok(Chosen::Shared(shared));
-        }
-        if let Some(held) = self.pool.held_by(client) {
-            return Ok(Chosen::Leased(held));
-        }
-        // Over stdio a connection is a process: a client gets its own when it may be asked something.
-        let wanted = if may_ask(method) {
-            Wanted::by(client, Some(&shared))
-        } else if let Some(held) = self.pool.held_by_silent() {
-            return Ok(Chosen::Leased(held));
-        } else {
-            Wanted::by_silent(Some(&shared))
-        };
-        match self.lease(wanted, began, sent_by).await? {
-            Ok(lease) => Ok(Chosen::Leased(lease)),
-            Err(failure) => {
-                let (server, reason) = (self.name(), self.log.redacted(&chain(&failure)));
-                tracing::debug!(%server, reason, "a legacy client is served in the modern era");
-                Ok(Chosen::Shared(shared))
-            }
-        }
-    }
-
-    /// What the server says about itself to a legacy client, if it is another thing than what the
-    /// status has: it is spoken to in the modern era but knows the legacy one too.
-    pub async fn legacy_handshake(&self) -> Option<Arc<Handshake>> {
-        let shared = self.shared().ok()?;
-        if shared.client.era() == Era::Legacy || shared.is_modern_only() {
-            return None;
-        }
-        let lease = if let Some(held) = self.pool.held_by_silent() {
-            held
-        } else {
-            let began = Instant::now();
-            let wanted = Wanted::by_silent(Some(&shared));
-            let leasing = self.lease(wanted, began, began + self.server.timeout / 2);
-            leasing.await.ok()?.ok()?
-        };
-        Some(lease.connection.client.handshake())
-    }
-
-    /// A connection of the pool, or why there is none.
-    async fn lease(
-        &self,
-        wanted: Wanted<'_>,
-        began: Instant,
-        sent_by: Instant,
-    ) -> Result<Result<Lease, ConnectFailure>, CallError> {
-        let _place = self.queue.enter().map_err(|full| CallError::Busy {
-            server: self.name().clone(),
-            running: full.running,
-            waiting: full.waiting,
-            retry_after: full.retry_after,
-        })?;
-        let leasing = async { Some(self.pool.lease(wanted).await) };
-        self.before(sent_by, began, leasing).await
-    }
-
-    fn no_connection(&self, failure: &ConnectFailure) -> CallError {
-        CallError::NoConnection {
-            server: self.name().clone(),
-            reason: self.log.redacted(&chain(failure)),
-        }
-    }
-
     /// What a caller is told of a request that failed.
     async fn failed(&self, error: RequestError, connection: Option<&Arc<Connection>>) -> CallError {
         let server = || self.name().clone();
@@ -662,6 +574,7 @@ impl CallError {
             | Self::Busy { .. }
             | Self::NotSent { .. }
             | Self::Meta
+            | Self::Listing { .. }
             | Self::NoConnection { .. } => false,
             Self::Wire(RequestError::Transport(error)) => !error.is_connect(),
             Self::Timeout { .. }
@@ -683,38 +596,6 @@ impl ServerLimits {
         }
     }
 }
-// === impl Chosen ===
-
-impl Chosen {
-    fn connection(&self) -> Arc<Connection> {
-        match self {
-            Self::Shared(connection) => Arc::clone(connection),
-            Self::Leased(lease) => Arc::clone(&lease.connection),
-        }
-    }
-
-    /// Notes whether the call waits for its client.
-    fn park(&mut self, parked: bool) {
-        if let Self::Leased(lease) = self {
-            lease.park(parked);
-        }
-    }
-
-    /// Waits until the connection is taken away for another client.
-    fn taken_away(&self) -> impl Future<Output = ()> + use<> {
-        let taken_away = match self {
-            Self::Shared(_) => None,
-            Self::Leased(lease) => Some(lease.taken_away()),
-        };
-        async move {
-            match taken_away {
-                Some(taken_away) => taken_away.await,
-                None => std::future::pending().await,
-            }
-        }
-    }
-}
-
 /// The state as the end of a sentence.
 fn condition(state: &State) -> String {
     match state {

@@ -25,6 +25,7 @@ mod stderr;
 mod stderr_excerpt;
 mod subscriptions;
 mod switchboard;
+mod variants;
 
 pub use client::{AskError, ClientLine, FleetListener, OnBehalf};
 pub use connect::LaunchContext;
@@ -34,3 +35,4 @@ pub use fleet::{Fleet, KnownTools};
 pub use handle::{CallError, Forward, ToolCall, Upstream};
 pub use state::{ServerIdentity, State, Status, ToolList};
 pub use stderr::{InvalidLogCursor, LogCursor, LogPage};
+pub use variants::Variants;

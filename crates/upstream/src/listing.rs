@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use catalog::ToolDefinition;
 use mcp::client::{Client, Listing, ListingBudget, RequestError, RequestOptions};
@@ -26,7 +25,7 @@ struct Page<'a> {
 pub(crate) async fn list_tools(
     client: &Client,
     server: &ServerName,
-    timeout: Duration,
+    options: RequestOptions,
     limits: &config::Limits,
 ) -> Result<Vec<Arc<ToolDefinition>>, ListingError> {
     let mut tools = Vec::new();
@@ -34,7 +33,7 @@ pub(crate) async fn list_tools(
     let mut listing = Listing::begin(budget(limits));
     let mut params = None;
     loop {
-        let page = match request_page(client, &listing, params.take(), timeout).await {
+        let page = match request_page(client, &listing, params.take(), &options).await {
             // A server that offers only prompts or resources is not broken.
             Err(ListingError::Request(RequestError::Rpc(error)))
                 if error.code == codes::METHOD_NOT_FOUND =>
@@ -91,12 +90,13 @@ async fn request_page(
     client: &Client,
     listing: &Listing,
     params: Option<Box<RawValue>>,
-    timeout: Duration,
+    options: &RequestOptions,
 ) -> Result<Box<RawValue>, ListingError> {
     let left = listing.time_left()?;
+    let timeout = options.timeout.unwrap_or(left);
     let options = RequestOptions {
         timeout: Some(timeout.min(left)),
-        ..RequestOptions::default()
+        ..options.clone()
     };
     match client.request("tools/list", params, options).await {
         Err(RequestError::Timeout { .. }) if left <= timeout => Err(listing.late().into()),

@@ -1,39 +1,44 @@
-//! Further connections to an upstream, all of them legacy, beside the one that all clients share.
+//! Further connections to an upstream, beside the one that all clients share.
 //!
-//! A legacy server learns once, when it is greeted, what its client can be asked, and over stdio it
-//! does not say to which call a question belongs. So a client that can be asked anything gets a
-//! connection that was greeted with its own capabilities and that no other client uses meanwhile.
+//! A client that has a connection of its own keeps it from request to request: over stdio it is a process,
+//! whose memory no other client sees, and a legacy server was greeted with what this client can do.
 //!
-//! Where the shared connection is modern, legacy clients without capabilities share one legacy
-//! connection of the pool: a server that speaks both eras then answers each client in its own.
+//! Clients without one share connections: the main one, which the actor keeps, and those of the pool for
+//! the other era and for clients that can be asked nothing.
 //!
-//! A call that waits for its client's answer may do so for minutes. Where all connections are held
-//! by such calls, the one that has waited longest is ended for the client that needs a connection.
+//! A call that waits for its client's answer may do so for minutes. Where all places are taken, the one
+//! whose calls have all waited longest is ended for the client that needs a connection.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use config::Transport;
 use futures_util::FutureExt;
-use mcp::RawValue;
-use tokio::sync::Notify;
+use mcp::client::Era;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{ClientLine, OnBehalf};
-use crate::connect::Connector;
+use crate::client::{ALL_CAPABILITIES, ClientLine, NO_CAPABILITIES, OnBehalf};
+use crate::connect::{Connector, Greeting};
 use crate::connection::Connection;
 use crate::failure::{ConnectFailure, Loss};
 use crate::health::{Finding, Times};
 use crate::subscriptions;
 use crate::switchboard::{ServerContext, Switchboard};
 
-/// How many clients can have a connection to themselves. Beyond that, one that is idle is given up
-/// for whoever comes, and where none is, one has to wait.
-const MOST_PLACES: usize = 8;
+/// How many clients can have a process to themselves.
+const MOST_PROCESSES: usize = 8;
 
-/// A connection that was idle for this long is closed.
+/// How long the process of a client is kept that has left.
+const LINGER: Duration = Duration::from_mins(1);
+
+/// A connection that several clients share is closed when it was idle for this long.
 const IDLE: Duration = Duration::from_mins(10);
+
+/// A modern client does not say that it leaves. It has left when nothing was heard of it for this long.
+const IDLE_CLIENT: Duration = Duration::from_mins(30);
 
 /// How long a server that speaks the modern era may take to answer `initialize`. One that does not
 /// know it may leave it unanswered, and its clients wait meanwhile.
@@ -47,27 +52,31 @@ pub(crate) struct Pool {
     connector: Connector,
     context: ServerContext,
     places: Mutex<Vec<Arc<Place>>>,
-    /// A place has become free, or a call waits for its client.
-    freed: Notify,
     /// By client, the resources that it subscribed to, and how often. A new connection is told, so
     /// that a server reports what happens on the connection that the client's calls take.
     subscribed: Mutex<HashMap<Owner, BTreeMap<String, usize>>>,
 }
 
-/// For whom a connection was made.
+/// For whom a connection was made, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Holder {
     owner: Owner,
+    era: Era,
     capabilities: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Owner {
-    /// A legacy client keeps its connection from call to call.
+    /// A legacy client.
     Session(String),
-    /// Modern clients cannot be told apart, so each of their calls has a connection to itself.
-    Call,
-    /// All legacy clients that can be asked nothing.
+    /// A modern client. Its requests have nothing else in common.
+    Client {
+        principal: Cow<'static, str>,
+        name: String,
+    },
+    /// Clients of another era than that of the main connection.
+    Shared,
+    /// Clients that can be asked nothing, of a server that asks.
     Silent,
 }
 
@@ -75,11 +84,10 @@ enum Owner {
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted<'a> {
     holder: Holder,
-    /// What the server is told that its client can be asked.
-    capabilities: Option<&'a RawValue>,
+    greeting: Greeting<'a>,
     session_line: Option<Arc<dyn ClientLine>>,
-    /// The connection that all clients share, where it is a modern one: whether the server knows
-    /// the legacy era as well has to be found out.
+    /// The main connection, where it is a modern one and a legacy one is wanted: whether the server
+    /// knows that era as well has to be found out.
     modern: Option<&'a Connection>,
 }
 
@@ -98,6 +106,8 @@ struct Usage {
     /// The calls that wait for their client, and since when.
     parked: Vec<Instant>,
     last: Instant,
+    /// Whether the client said that it left.
+    left: bool,
 }
 
 /// A connection while a call uses it.
@@ -110,7 +120,6 @@ pub(crate) struct Lease {
 /// A place that is in use. Dropping it gives it back.
 #[derive(Debug)]
 struct Claim {
-    pool: Arc<Pool>,
     place: Arc<Place>,
     parked: Option<Instant>,
 }
@@ -123,43 +132,24 @@ impl Pool {
             connector,
             context,
             places: Mutex::default(),
-            freed: Notify::new(),
             subscribed: Mutex::default(),
         })
     }
 
-    /// A connection for a call. Waits while all are in use.
+    /// A connection for a request.
     pub(crate) async fn lease(
         self: &Arc<Self>,
         wanted: Wanted<'_>,
     ) -> Result<Lease, ConnectFailure> {
-        let claim = loop {
-            let mut freed = std::pin::pin!(self.freed.notified());
-            // Registered before the look, so that nothing is missed in between.
-            freed.as_mut().enable();
-            if let Some(place) = self.claim(&wanted.holder) {
-                break self.claimed(place);
-            }
-            match self.end_of_patience() {
-                Some(at) => drop(tokio::time::timeout_at(at, freed).await),
-                None => freed.await,
-            }
-        };
+        let place = self.claim(&wanted.holder)?;
+        let claim = Claim::new(place);
         let connection = self.connection_of(&claim.place, wanted).await?;
         Ok(Lease { connection, claim })
     }
 
     /// The connection that a client has, if it has one.
     pub(crate) fn held_by(self: &Arc<Self>, client: &OnBehalf) -> Option<Lease> {
-        match Owner::of(client) {
-            Owner::Call => None,
-            owner => self.held(&owner),
-        }
-    }
-
-    /// The connection of the legacy clients that can be asked nothing, if there is one.
-    pub(crate) fn held_by_silent(self: &Arc<Self>) -> Option<Lease> {
-        self.held(&Owner::Silent)
+        self.held(&Owner::of(client))
     }
 
     fn held(self: &Arc<Self>, owner: &Owner) -> Option<Lease> {
@@ -171,24 +161,53 @@ impl Pool {
             return None;
         }
         place.usage().begin();
-        let claim = self.claimed(Arc::clone(place));
+        let claim = Claim::new(Arc::clone(place));
         Some(Lease { connection, claim })
     }
 
-    /// The session is over, and its connection with it.
-    pub(crate) fn release(&self, session: &str) {
+    /// The session is over. Its process goes a little later, its connection over HTTP at once.
+    pub(crate) fn release(self: &Arc<Self>, session: &str) {
         let owner = Owner::Session(session.to_owned());
         self.subscribed().remove(&owner);
-        self.remove(|place| place.holder.owner == owner);
+        let is_of_session = |place: &Arc<Place>| place.holder.owner == owner;
+        let runtime = tokio::runtime::Handle::try_current();
+        // Without a runtime the process is on its way out.
+        let (false, Ok(runtime)) = (self.is_http(), runtime) else {
+            return self.remove(is_of_session);
+        };
+        let left = self
+            .places()
+            .iter()
+            .find(|place| is_of_session(place))
+            .cloned();
+        let Some(left) = left else {
+            return;
+        };
+        left.usage().left = true;
+        let (pool, left) = (Arc::downgrade(self), Arc::downgrade(&left));
+        let at = Instant::now() + LINGER;
+        runtime.spawn(async move {
+            tokio::time::sleep_until(at).await;
+            if let (Some(pool), Some(left)) = (pool.upgrade(), left.upgrade()) {
+                pool.remove(|place| Arc::ptr_eq(place, &left));
+            }
+        });
+    }
+
+    /// Whether a session has a process of its own, which tells it of changes itself.
+    pub(crate) fn has_process(&self, session: &str) -> bool {
+        let is_own = |place: &Arc<Place>| matches!(&place.holder.owner, Owner::Session(own) if own == session);
+        !self.is_http() && self.places().iter().any(is_own)
+    }
+
+    fn is_http(&self) -> bool {
+        matches!(self.connector.server.transport, Transport::Http { .. })
     }
 
     /// Notes that a client wants to hear of a resource, and tells the server on the connection that
     /// the client has, if it has one.
     pub(crate) async fn subscribe(self: &Arc<Self>, client: &OnBehalf, uri: &str) {
         let owner = Owner::of(client);
-        if owner == Owner::Call {
-            return;
-        }
         let count = {
             let mut subscribed = self.subscribed();
             let count = subscribed.entry(owner).or_default();
@@ -219,6 +238,9 @@ impl Pool {
             if was_last {
                 uris.remove(uri);
             }
+            if uris.is_empty() {
+                subscribed.remove(&owner);
+            }
             was_last
         };
         if was_last && let Some(lease) = self.held_by(client) {
@@ -237,49 +259,26 @@ impl Pool {
         self.remove(|_| true);
     }
 
-    fn claimed(self: &Arc<Self>, place: Arc<Place>) -> Claim {
-        Claim {
-            pool: Arc::clone(self),
-            place,
-            parked: None,
-        }
-    }
-
-    /// When the next place may be taken from calls that wait for their client, if any may.
-    fn end_of_patience(&self) -> Option<Instant> {
-        let places = self.places();
-        let parked = places
-            .iter()
-            .filter_map(|place| place.usage().parked_since());
-        parked
-            .min()
-            .map(|since| since + self.connector.limits.parked_time.get())
-    }
-
     fn places(&self) -> MutexGuard<'_, Vec<Arc<Place>>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a place for one more call, if there is one for it.
-    fn claim(self: &Arc<Self>, holder: &Holder) -> Option<Arc<Place>> {
+    fn claim(self: &Arc<Self>, holder: &Holder) -> Result<Arc<Place>, ConnectFailure> {
         let mut places = self.places();
-        let own = places.iter().find(|place| {
-            let free = holder.owner != Owner::Call || place.usage().calls == 0;
-            place.holder == *holder && free
-        });
-        if let Some(own) = own {
+        if let Some(own) = places.iter().find(|place| place.holder == *holder) {
             own.usage().begin();
-            return Some(Arc::clone(own));
+            return Ok(Arc::clone(own));
         }
-        if places.len() >= MOST_PLACES {
-            let idle = places.iter().enumerate();
-            let idle = idle
-                .filter_map(|(index, place)| {
-                    let usage = place.usage();
-                    (usage.calls == 0).then_some((usage.last, index))
-                })
-                .min();
-            let (_, index) = idle.or_else(|| self.most_patient(&places))?;
+        let most = if self.is_http() {
+            self.connector.limits.sessions
+        } else {
+            MOST_PROCESSES
+        };
+        let owned = places.iter().filter(|place| place.is_of_one_client());
+        if holder.owner.is_one_client() && owned.count() >= most {
+            let index = self.dispensable(&places);
+            let index = index.ok_or(ConnectFailure::TooManyClients { most })?;
             self.close(&places.remove(index));
         }
         let place = Arc::new(Place {
@@ -288,16 +287,34 @@ impl Pool {
                 calls: 1,
                 parked: Vec::new(),
                 last: Instant::now(),
+                left: false,
             }),
             connection: tokio::sync::Mutex::default(),
             gone: CancellationToken::new(),
         });
         places.push(Arc::clone(&place));
-        tokio::spawn(give_up_when_idle(
-            Arc::downgrade(self),
-            Arc::downgrade(&place),
-        ));
-        Some(place)
+        if let Some(idle) = holder.owner.idle_time() {
+            let (pool, place) = (Arc::downgrade(self), Arc::downgrade(&place));
+            tokio::spawn(give_up_when_idle(pool, place, idle));
+        }
+        Ok(place)
+    }
+
+    /// The place that another client may have: its client has left or, if there is none such, has not been
+    /// heard of for longest, or lets the server wait for an answer.
+    fn dispensable(&self, places: &[Arc<Place>]) -> Option<usize> {
+        let candidates = places.iter().enumerate().filter_map(|(index, place)| {
+            let usage = place.usage();
+            let idle = usage.last.elapsed();
+            let is_idle = match place.holder.owner {
+                Owner::Session(_) => usage.left || idle >= IDLE,
+                Owner::Client { .. } => idle >= LINGER,
+                Owner::Shared | Owner::Silent => false,
+            };
+            (usage.calls == 0 && is_idle).then_some((!usage.left, usage.last, index))
+        });
+        let candidate = candidates.min().map(|(_, _, index)| index);
+        candidate.or_else(|| self.most_patient(places).map(|(_, index)| index))
     }
 
     /// The place whose calls have all waited for their client longest, if that is long enough.
@@ -305,7 +322,8 @@ impl Pool {
         let long_enough = self.connector.limits.parked_time.get();
         let parked = places.iter().enumerate().filter_map(|(index, place)| {
             let since = place.usage().parked_since()?;
-            (since.elapsed() >= long_enough).then_some((since, index))
+            let is_own = place.is_of_one_client();
+            (is_own && since.elapsed() >= long_enough).then_some((since, index))
         });
         parked.min()
     }
@@ -350,14 +368,13 @@ impl Pool {
 
     async fn connect(&self, wanted: &Wanted<'_>) -> Result<Connection, ConnectFailure> {
         let context = self.context.clone();
-        let switchboard = match wanted.holder.owner {
-            Owner::Silent => Switchboard::among_silent(context),
-            Owner::Session(_) | Owner::Call => Switchboard::private(context),
+        let switchboard = if wanted.holder.owner.is_one_client() {
+            Switchboard::private(context, !self.is_http())
+        } else {
+            Switchboard::among_many(context)
         };
         switchboard.set_session_line(wanted.session_line.clone());
-        let connecting = self
-            .connector
-            .connect_for(wanted.capabilities, &switchboard);
+        let connecting = self.connector.connect_for(wanted.greeting, &switchboard);
         let connected = match wanted.modern {
             None => connecting.await?,
             Some(modern) => {
@@ -376,7 +393,7 @@ impl Pool {
                 })?
             }
         };
-        tracing::debug!(server = %self.context.server, "connected once more, for legacy clients");
+        tracing::debug!(server = %self.context.server, owner = ?wanted.holder.owner, "connected once more");
         Ok(Connection::new(connected, switchboard))
     }
 
@@ -404,7 +421,6 @@ impl Pool {
         for place in &gone {
             self.close(place);
         }
-        self.freed.notify_waiters();
     }
 
     /// Ends the connection of a place, also one that is just being made, and the calls on it.
@@ -452,14 +468,15 @@ async fn end_when_dead(connection: Arc<Connection>, times: Times) {
     }
 }
 
-async fn give_up_when_idle(pool: Weak<Pool>, place: Weak<Place>) {
+async fn give_up_when_idle(pool: Weak<Pool>, place: Weak<Place>, idle: Duration) {
     loop {
-        tokio::time::sleep(IDLE).await;
+        tokio::time::sleep(idle).await;
         let (Some(pool), Some(place)) = (pool.upgrade(), place.upgrade()) else {
             return;
         };
-        let is_idle = |usage: &Usage| usage.calls == 0 && usage.last.elapsed() >= IDLE;
-        if is_idle(&place.usage()) {
+        let is_idle = |usage: &Usage| usage.calls == 0 && usage.last.elapsed() >= idle;
+        let is_subscribed = pool.subscribed().contains_key(&place.holder.owner);
+        if is_idle(&place.usage()) && !is_subscribed {
             pool.remove(|other| Arc::ptr_eq(other, &place));
             return;
         }
@@ -471,45 +488,85 @@ async fn give_up_when_idle(pool: Weak<Pool>, place: Weak<Place>) {
 impl Owner {
     fn of(client: &OnBehalf) -> Self {
         match &client.session {
-            None => Self::Call,
-            Some(session) if client.is_interactive() => Self::Session(session.clone()),
-            Some(_) => Self::Silent,
+            Some(session) => Self::Session(session.clone()),
+            None => Self::Client {
+                principal: client.principal.clone(),
+                name: client.name.clone(),
+            },
+        }
+    }
+
+    fn is_one_client(&self) -> bool {
+        matches!(self, Self::Session(_) | Self::Client { .. })
+    }
+
+    /// After how long a connection is closed that is not used. A session says when it ends.
+    fn idle_time(&self) -> Option<Duration> {
+        match self {
+            Self::Session(_) => None,
+            Self::Client { .. } => Some(IDLE_CLIENT),
+            Self::Shared | Self::Silent => Some(IDLE),
         }
     }
 }
 
 impl<'a> Wanted<'a> {
-    /// A connection for the calls of this client.
-    pub(crate) fn by(client: &'a OnBehalf, modern: Option<&'a Connection>) -> Self {
-        match Owner::of(client) {
-            Owner::Silent => Self::by_silent(modern),
-            owner => Self {
-                holder: Holder {
-                    owner,
-                    capabilities: client.capabilities.get().to_owned(),
-                },
-                capabilities: Some(&client.capabilities),
-                session_line: client.session_line.clone(),
-                modern,
-            },
+    /// A connection for this client alone. `modern` is the main connection where it is a modern one.
+    pub(crate) fn by(client: &'a OnBehalf, era: Era, modern: Option<&'a Connection>) -> Self {
+        let greeting = Greeting {
+            era,
+            capabilities: &client.capabilities,
+            client: Some(&client.name),
+        };
+        Self {
+            session_line: client.session_line.clone(),
+            ..Self::new(Owner::of(client), greeting, modern)
         }
     }
 
-    /// The connection that legacy clients share which can be asked nothing.
+    /// The legacy connection that clients share where the main one is modern.
+    pub(crate) fn by_many(modern: &'a Connection) -> Self {
+        let greeting = Greeting {
+            era: Era::Legacy,
+            capabilities: &ALL_CAPABILITIES,
+            client: None,
+        };
+        Self::new(Owner::Shared, greeting, Some(modern))
+    }
+
+    /// The legacy connection of clients that can be asked nothing.
     pub(crate) fn by_silent(modern: Option<&'a Connection>) -> Self {
+        let greeting = Greeting {
+            era: Era::Legacy,
+            capabilities: &NO_CAPABILITIES,
+            client: None,
+        };
+        Self::new(Owner::Silent, greeting, modern)
+    }
+
+    fn new(owner: Owner, greeting: Greeting<'a>, modern: Option<&'a Connection>) -> Self {
         Self {
             holder: Holder {
-                owner: Owner::Silent,
-                capabilities: String::new(),
+                owner,
+                era: greeting.era,
+                // A modern server is told with each request.
+                capabilities: match greeting.era {
+                    Era::Legacy => greeting.capabilities.get().to_owned(),
+                    Era::Modern => String::new(),
+                },
             },
-            capabilities: None,
+            greeting,
             session_line: None,
-            modern,
+            modern: modern.filter(|_| greeting.era == Era::Legacy),
         }
     }
 }
 
 impl Place {
+    fn is_of_one_client(&self) -> bool {
+        self.holder.owner.is_one_client()
+    }
+
     fn usage(&self) -> MutexGuard<'_, Usage> {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -550,6 +607,13 @@ impl Lease {
 // === impl Claim ===
 
 impl Claim {
+    fn new(place: Arc<Place>) -> Self {
+        Self {
+            place,
+            parked: None,
+        }
+    }
+
     fn park(&mut self, parked: bool) {
         if self.parked.is_some() == parked {
             return;
@@ -565,8 +629,6 @@ impl Claim {
         let now = Instant::now();
         usage.parked.push(now);
         self.parked = Some(now);
-        drop(usage);
-        self.pool.freed.notify_waiters();
     }
 }
 
@@ -574,6 +636,5 @@ impl Drop for Claim {
     fn drop(&mut self) {
         self.park(false);
         self.place.usage().end();
-        self.pool.freed.notify_waiters();
     }
 }

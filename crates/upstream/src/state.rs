@@ -52,6 +52,8 @@ pub struct Status {
     pub connections: u32,
     /// How often it was tried to connect it.
     pub attempts: u64,
+    /// How often the tools were listed again, whether or not that succeeded.
+    pub listings: u64,
 }
 
 /// The tools of one upstream, in its order and by name. Cheap to clone.
@@ -135,6 +137,7 @@ impl Status {
             pid: None,
             connections: 0,
             attempts: 0,
+            listings: 0,
         }
     }
 }

@@ -1,17 +1,19 @@
 //! Hears what a server says on one connection and takes it to the client that it is meant for.
 //!
-//! Where the wire says to which call a message belongs, that settles it. Where it does not, the
-//! connection must be one that only a single client uses; on one that several share, the server
-//! was told that its clients cannot be asked anything.
+//! Where the wire says to which call a message belongs, that settles it. Where it does not, all calls that
+//! are under way on the connection must be of one client.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use config::ServerConfig;
 use mcp::client::{CallId, Events, Handshake, Origin};
 use mcp::{ErrorObject, Notification, RawValue, Request};
 use policy::ServerName;
 use tokio::sync::{Notify, watch};
 
 use crate::client::{AskError, ClientLine, OnBehalf};
+use crate::era::EraMemory;
 use crate::fleet::SharedAudience;
 
 /// What the connections of one upstream have in common.
@@ -23,6 +25,16 @@ pub(crate) struct ServerContext {
     pub tools_changed: Arc<Notify>,
     /// The server has forgotten what it was told to keep.
     pub renewed: Arc<Notify>,
+    pub asked: Asked,
+}
+
+/// Whether the server has asked its clients something, now or in an earlier life of the process. Clones
+/// share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    flag: Arc<AtomicBool>,
+    memory: EraMemory,
+    server: ServerConfig,
 }
 
 /// One connection's switchboard.
@@ -33,6 +45,8 @@ pub(crate) struct Switchboard {
     private: bool,
     /// Whether it is the one connection whose subscriptions and log level the actor keeps.
     main: bool,
+    /// Whether the server behind it is a process that no other connection leads to.
+    process: bool,
     calls: Mutex<Calls>,
 }
 
@@ -47,9 +61,8 @@ struct Calls {
 #[derive(Debug)]
 struct UnderWay {
     id: CallId,
+    session: Option<String>,
     line: Arc<dyn ClientLine>,
-    /// Whether the client declared that it can be asked anything.
-    interactive: bool,
     /// How many questions the client has not answered yet.
     open_questions: watch::Sender<usize>,
 }
@@ -74,29 +87,52 @@ impl ServerContext {
     }
 }
 
+// === impl Asked ===
+
+impl Asked {
+    pub(crate) fn new(memory: EraMemory, server: ServerConfig) -> Self {
+        Self {
+            flag: Arc::new(AtomicBool::new(memory.asks(&server))),
+            memory,
+            server,
+        }
+    }
+
+    pub(crate) fn get(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+
+    fn note(&self) {
+        if !self.flag.swap(true, Ordering::Relaxed) {
+            self.memory.note_asks(&self.server);
+        }
+    }
+}
+
 // === impl Switchboard ===
 
 impl Switchboard {
     /// For the connection that all clients share.
     pub(crate) fn shared(context: ServerContext) -> Arc<Self> {
-        Self::new(context, false, true)
+        Self::new(context, false, true, false)
     }
 
-    /// For a connection that legacy clients share which can be asked nothing.
-    pub(crate) fn among_silent(context: ServerContext) -> Arc<Self> {
-        Self::new(context, false, false)
+    /// For another connection that several clients share.
+    pub(crate) fn among_many(context: ServerContext) -> Arc<Self> {
+        Self::new(context, false, false, false)
     }
 
-    /// For a connection that one client has to itself.
-    pub(crate) fn private(context: ServerContext) -> Arc<Self> {
-        Self::new(context, true, false)
+    /// For a connection that one client has to itself, to a process of its own or not.
+    pub(crate) fn private(context: ServerContext, process: bool) -> Arc<Self> {
+        Self::new(context, true, false, process)
     }
 
-    fn new(context: ServerContext, private: bool, main: bool) -> Arc<Self> {
+    fn new(context: ServerContext, private: bool, main: bool, process: bool) -> Arc<Self> {
         Arc::new(Self {
             context,
             private,
             main,
+            process,
             calls: Mutex::default(),
         })
     }
@@ -105,8 +141,8 @@ impl Switchboard {
     pub(crate) fn register(self: &Arc<Self>, client: &OnBehalf) -> Registered {
         let call = Arc::new(UnderWay {
             id: CallId::fresh(),
+            session: client.session.clone(),
             line: Arc::clone(&client.line),
-            interactive: client.is_interactive(),
             open_questions: watch::Sender::new(0),
         });
         self.calls().under_way.push(Arc::clone(&call));
@@ -138,30 +174,31 @@ impl Switchboard {
     /// The calls that a question may belong to, the likeliest first; all are of one client. The
     /// one it belongs to is among them, for it is not over before the question is answered.
     fn candidates(&self, origin: Origin) -> Vec<Arc<UnderWay>> {
-        if matches!(origin, Origin::Connection) && self.private {
-            return self.calls().under_way.iter().rev().cloned().collect();
-        }
-        let call = self.call_of(origin).or_else(|| self.only_silent_call());
-        call.into_iter().collect()
-    }
-
-    /// The only call there is, on a connection that is shared, of a client that can be asked
-    /// nothing. It does not reach anybody, but its endpoint knows best how to say no.
-    fn only_silent_call(&self) -> Option<Arc<UnderWay>> {
-        match self.calls().under_way.as_slice() {
-            [only] if !self.private && !only.interactive => Some(Arc::clone(only)),
-            _ => None,
+        let calls = self.calls();
+        let calls = calls.under_way.as_slice();
+        match (origin, calls) {
+            (Origin::Call(id), _) => calls.iter().filter(|call| call.id == id).cloned().collect(),
+            (Origin::Connection, [first, others @ ..])
+                if self.private || first.is_of_client_of(others) =>
+            {
+                calls.iter().rev().cloned().collect()
+            }
+            (Origin::Connection, _) => Vec::new(),
         }
     }
 
     /// Tells of a changed list or resource. On a connection of one session it is that session that
     /// subscribed; others hear of it on theirs.
     fn announce(&self, notification: &Notification) {
-        let line = self.calls().session_line.clone();
-        match line {
-            Some(line) => line.tell(notification),
-            None => self.context.announce(notification),
+        if !self.tell_session(notification) {
+            self.context.announce(notification);
         }
+    }
+
+    /// Tells the session whose connection this is, if there is one.
+    fn tell_session(&self, notification: &Notification) -> bool {
+        let line = self.calls().session_line.clone();
+        line.inspect(|line| line.tell(notification)).is_some()
     }
 
     /// The recipients of something that no list or resource is about.
@@ -201,6 +238,10 @@ async fn ask_any(calls: &[Arc<UnderWay>], request: Request) -> Result<Box<RawVal
 impl Events for Switchboard {
     fn notification(&self, notification: Notification, origin: Origin) {
         match notification.method.as_str() {
+            "notifications/tools/list_changed"
+            | "notifications/prompts/list_changed"
+            | "notifications/resources/list_changed"
+                if self.process && self.tell_session(&notification) => {}
             // Announced when the new list is known here, so that a client that asks then is told of it.
             "notifications/tools/list_changed" => self.context.tools_changed.notify_one(),
             // The server tells every connection of the same change; clients are to hear of it once.
@@ -220,6 +261,7 @@ impl Events for Switchboard {
         request: Request,
         origin: Origin,
     ) -> Result<Box<RawValue>, ErrorObject> {
+        self.context.asked.note();
         let candidates = self.candidates(origin);
         if !candidates.is_empty() {
             return Ok(ask_any(&candidates, request).await?);
@@ -230,6 +272,8 @@ impl Events for Switchboard {
         };
         match line {
             Some(line) => Ok(line.ask(request).await?),
+            // Many servers ask for it as soon as they are greeted.
+            None if !self.private && request.method == "roots/list" => Ok(no_roots()),
             None => Err(ErrorObject::method_not_found(&request.method)),
         }
     }
@@ -238,6 +282,21 @@ impl Events for Switchboard {
         if self.main {
             self.context.renewed.notify_one();
         }
+    }
+}
+
+fn no_roots() -> Box<RawValue> {
+    let none = RawValue::from_string(r#"{"roots":[]}"#.to_owned());
+    none.unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+// === impl UnderWay ===
+
+impl UnderWay {
+    /// Whether these other calls are of the same client.
+    fn is_of_client_of(&self, others: &[Arc<Self>]) -> bool {
+        let is_same = |other: &Arc<Self>| other.session.is_some() && other.session == self.session;
+        others.iter().all(is_same)
     }
 }
 
@@ -305,6 +364,9 @@ mod tests {
     fn client(number: usize) -> OnBehalf {
         OnBehalf {
             session: Some(number.to_string()),
+            name: String::new(),
+            principal: "".into(),
+            shares_processes: true,
             capabilities: RawValue::from_string(r#"{"elicitation":{}}"#.to_owned()).unwrap(),
             log_level: None,
             line: Arc::new(Numbered(number)),
@@ -318,7 +380,13 @@ mod tests {
             audience: SharedAudience::default(),
             tools_changed: Arc::default(),
             renewed: Arc::default(),
+            asked: Asked::new(EraMemory::default(), server()),
         }
+    }
+
+    fn server() -> ServerConfig {
+        let transport = config::Transport::program("x", []);
+        ServerConfig::new("up".parse().unwrap(), transport)
     }
 
     /// Who answers a question of the server, if anybody.
@@ -338,7 +406,7 @@ mod tests {
 
     impl crate::FleetListener for Heard {
         fn hear(&self, _: &ServerName, _: &Notification) {
-            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -348,9 +416,9 @@ mod tests {
         let _ = context.audience.set(Arc::clone(&heard) as _);
         let connections = [
             Switchboard::shared(context.clone()),
-            Switchboard::among_silent(context.clone()),
-            Switchboard::private(context.clone()),
-            Switchboard::private(context),
+            Switchboard::among_many(context.clone()),
+            Switchboard::private(context.clone(), false),
+            Switchboard::private(context, false),
         ];
         for list in ["prompts", "resources"] {
             let changed = format!("notifications/{list}/list_changed");
@@ -358,7 +426,7 @@ mod tests {
                 connection.notification(Notification::new(&*changed, None), Origin::Connection);
             }
         }
-        assert_eq!(heard.0.load(std::sync::atomic::Ordering::Relaxed), 2);
+        assert_eq!(heard.0.load(Ordering::Relaxed), 2);
     }
 
     proptest! {
@@ -370,7 +438,7 @@ mod tests {
             steps in prop::collection::vec((0..CLIENTS, 0..4_u8), 1..80),
         ) {
             let shared = Switchboard::shared(context());
-            let private: Vec<_> = (0..CLIENTS).map(|_| Switchboard::private(context())).collect();
+            let private: Vec<_> = (0..CLIENTS).map(|_| Switchboard::private(context(), false)).collect();
             let mut calls: Vec<(usize, Registered)> = Vec::new();
             let mut own_calls: Vec<Vec<Registered>> = (0..CLIENTS).map(|_| Vec::new()).collect();
             for (who, step) in steps {
@@ -394,8 +462,11 @@ mod tests {
                         }
                     }
                     _ => {
-                        // Nothing says whose it is.
-                        prop_assert_eq!(answers(&shared, Origin::Connection), None);
+                        // Nothing says whose it is, unless all calls are of one client.
+                        let mut clients: Vec<_> = calls.iter().map(|(whose, _)| *whose).collect();
+                        clients.dedup();
+                        let only = (clients.len() == 1).then(|| clients[0]);
+                        prop_assert_eq!(answers(&shared, Origin::Connection), only);
                         let expected = (!own_calls[who].is_empty()).then_some(who);
                         prop_assert_eq!(answers(&private[who], Origin::Connection), expected);
                     }
@@ -418,7 +489,7 @@ mod tests {
 
     #[test]
     fn a_question_that_misses_an_answered_call_goes_to_another_of_the_client() {
-        let switchboard = Switchboard::private(context());
+        let switchboard = Switchboard::private(context(), false);
         let asking = switchboard.register(&client(1));
         let answered = OnBehalf {
             line: Arc::new(Closed),
@@ -432,7 +503,7 @@ mod tests {
 
     #[test]
     fn between_two_calls_the_session_is_asked() {
-        let switchboard = Switchboard::private(context());
+        let switchboard = Switchboard::private(context(), false);
         assert_eq!(answers(&switchboard, Origin::Connection), None);
         switchboard.set_session_line(client(2).session_line);
         assert_eq!(answers(&switchboard, Origin::Connection), Some(2));

@@ -21,7 +21,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use crate::peers::{command, tool};
 use crate::person::{Person, everything, fixture_over_stdio};
-use crate::support::{home, text_of};
+use crate::support::{call, home};
 
 fn python() -> PathBuf {
     tool("venv/bin").join("python")
@@ -31,7 +31,7 @@ fn python_server() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/python_server.py")
 }
 
-async fn in_front_of_python() -> TestDaemon {
+pub(crate) async fn in_front_of_python() -> TestDaemon {
     let server = json!({"command": python(), "args": [python_server()]});
     let daemon = TestDaemon::with_servers(home(), json!({"py": server})).await;
     daemon.session_with(&["py:greet"]).await;
@@ -55,21 +55,40 @@ async fn a_legacy_client_is_asked_by_a_server_that_asks_in_the_legacy_era_only()
 }
 
 #[tokio::test]
-async fn processes_are_shared_by_clients_that_cannot_be_asked() {
+async fn each_client_has_a_process_of_its_own_and_agents_share_one_for_each_era() {
     let daemon = in_front_of_python().await;
-    let url = daemon.url("/mcp/server/py");
-    let visit = async |era, capabilities: &Value| {
-        let person = Person::called("somebody");
-        let visiting = person.visits(&daemon, "/mcp/server/py", era, capabilities);
-        visiting.await.call("process", &json!({})).await
+    let visit = async |path: &str, era, name| {
+        let person = Person::called(name);
+        let visitor = person.visits(&daemon, path, era, &json!({})).await;
+        let process = match path {
+            "/mcp" => {
+                visitor
+                    .call("call_tool_write", &call("py:process", "write"))
+                    .await
+            }
+            _ => visitor.call("process", &json!({})).await,
+        };
+        (visitor, process)
     };
-    let (one, two) = (Session::open(&url).await, Session::open(&url).await);
-    let silent = text_of(&one.call("process", &json!({})).await);
-    assert_eq!(text_of(&two.call("process", &json!({})).await), silent);
-    let modern = visit(Era::Modern, &everything()).await;
-    assert_eq!(visit(Era::Modern, &json!({})).await, modern);
-    let asked = visit(Era::Legacy, &everything()).await;
-    assert!(silent != modern && asked != silent && asked != modern);
+    let mut processes = Vec::new();
+    for (era, name) in [
+        (Era::Legacy, "one"),
+        (Era::Legacy, "two"),
+        (Era::Modern, "one"),
+        (Era::Modern, "two"),
+    ] {
+        let (visitor, process) = visit("/mcp/server/py", era, name).await;
+        assert_eq!(visitor.call("process", &json!({})).await, process);
+        processes.push(process);
+    }
+    for era in [Era::Legacy, Era::Modern] {
+        let (_, one) = visit("/mcp", era, "one").await;
+        let (_, two) = visit("/mcp", era, "two").await;
+        assert_eq!(one, two, "{era:?}");
+        processes.push(one);
+    }
+    let distinct: std::collections::HashSet<_> = processes.iter().collect();
+    assert_eq!(distinct.len(), 6, "{processes:?}");
 }
 
 #[tokio::test]
@@ -165,8 +184,7 @@ async fn answers_to_a_legacy_client_are_those_of_a_legacy_session() {
         let reply = session.post(&body).await.body;
         let reply = outcome(reply.trim_start_matches("data: ").trim());
         if matches!(*method, "initialize" | "tools/list") {
-            // The first has its members in an order of our own, the second shows what was audited,
-            // which this server wrote in the modern era with members in another order.
+            // The first has its members in an order of our own, the second is put together from pages.
             let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
             assert_eq!(json(&reply), json(&direct), "{method}");
         } else {

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod agent_limits;
 #[cfg(test)]
+mod agent_questions;
+#[cfg(test)]
 mod audit;
 #[cfg(test)]
 mod audit_findings;

@@ -4,11 +4,13 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use mcp::client::Era;
 use serde_json::{Value, json};
 use testkit::{Home, TestDaemon, wait_until};
 use tokio::process::Child;
 
 use crate::peers::{SLOW_START, command, json_output, node, tool};
+use crate::person::{Person, Visitor, everything};
 use crate::support::{call, home, read, text_of};
 
 /// The entry for an upstream that npm installed.
@@ -199,4 +201,37 @@ async fn a_reference_server_over_http() {
     assert!(long["progress"].as_array().unwrap().len() >= 3, "{long}");
     let links = read(&session, "everything:get-resource-links").await;
     assert!(links.contains("resource_link"), "{links}");
+}
+
+#[tokio::test]
+async fn tools_that_need_a_capable_client_exist_for_those_and_can_be_called() {
+    let daemon = reference_servers().await;
+    for era in [Era::Legacy, Era::Modern] {
+        let visit = async |path: &str, capabilities: &Value| {
+            let person = Person::called("somebody");
+            person.visits(&daemon, path, era, capabilities).await
+        };
+        let count = async |visitor: &Visitor| {
+            let listed = visitor.request("tools/list", &json!({})).await.unwrap();
+            listed["tools"].as_array().unwrap().len()
+        };
+        let path = "/mcp/server/everything";
+        let (capable, silent) = (
+            visit(path, &everything()).await,
+            visit(path, &json!({})).await,
+        );
+        assert_eq!(
+            (count(&capable).await, count(&silent).await),
+            (17, 13),
+            "{era:?}"
+        );
+        let arguments = json!({"prompt": "say", "maxTokens": 9});
+        let sampled = capable.call("trigger-sampling-request", &arguments).await;
+        assert!(sampled.contains("somebody"), "{era:?}: {sampled}");
+        let agent = visit("/mcp", &everything()).await;
+        let mut request = call("everything:trigger-sampling-request", "destructive");
+        request["args"] = arguments;
+        let sampled = agent.call("call_tool_destructive", &request).await;
+        assert!(sampled.contains("somebody"), "{era:?}: {sampled}");
+    }
 }

@@ -41,6 +41,13 @@ async def touch(ctx: Context) -> str:
 
 
 @server.tool()
+async def tell(ctx: Context) -> str:
+    """Logs a message."""
+    await ctx.session.send_log_message(level="info", data="from tell")
+    return "told"
+
+
+@server.tool()
 def add(a: int, b: int) -> int:
     """Adds two numbers."""
     return a + b

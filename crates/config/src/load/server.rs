@@ -9,7 +9,7 @@ use policy::{ServerName, Trust};
 use super::{choice, read_duration, read_number, read_path, read_text};
 use crate::fault::{Fault, Problem};
 use crate::json::{Fields, Kind, Node, Position};
-use crate::server::{HttpProtocol, ServerConfig, Transport};
+use crate::server::{HttpProtocol, ServerConfig, Sharing, Transport};
 use crate::template::{SecretTemplate, Template};
 use crate::url;
 use crate::warning::{Warning, WarningKind};
@@ -121,6 +121,7 @@ fn read_server(
             .unwrap_or(ServerConfig::DEFAULT_MAX_CONCURRENCY),
         refresh_interval: fields.read("refresh_interval", read_duration)?,
         trust: fields.read("trust", read_trust)?.unwrap_or_default(),
+        sharing: fields.read("sharing", read_sharing)?.unwrap_or_default(),
     };
     fields.finish(warnings);
     Ok(server)
@@ -283,6 +284,13 @@ fn read_enabled(fields: &mut Fields<'_>) -> Result<bool, Fault> {
         (None, Some((disabled, _))) => Ok(!disabled),
         (None, None) => Ok(true),
     }
+}
+
+fn read_sharing(node: &Node<'_>) -> Result<Sharing, Fault> {
+    choice(
+        node,
+        &Sharing::ALL.map(|sharing| (sharing.as_str(), sharing)),
+    )
 }
 
 fn read_trust(node: &Node<'_>) -> Result<Trust, Fault> {

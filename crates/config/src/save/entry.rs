@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::duration;
 use crate::load::{URL_KEYS, WORKING_DIR_KEYS};
 use crate::secret_option;
-use crate::server::{HttpProtocol, ServerConfig, Transport};
+use crate::server::{HttpProtocol, ServerConfig, Sharing, Transport};
 use crate::template::{SecretTemplate, Template};
 use crate::url;
 
@@ -30,6 +30,7 @@ pub(crate) fn server_entry(server: &ServerConfig, audience: Audience) -> Map<Str
     put_or_drop(&mut entry, "max_concurrency", concurrency_of(server));
     put_or_drop(&mut entry, "refresh_interval", refresh_of(server));
     put_or_drop(&mut entry, "trust", trust_of(server));
+    put_or_drop(&mut entry, "sharing", sharing_of(server));
     entry
 }
 
@@ -52,6 +53,9 @@ pub(super) fn update_entry(entry: &mut Map<String, Value>, old: &ServerConfig, n
     }
     if old.trust != new.trust {
         put_or_drop(entry, "trust", trust_of(new));
+    }
+    if old.sharing != new.sharing {
+        put_or_drop(entry, "sharing", sharing_of(new));
     }
 }
 
@@ -203,4 +207,8 @@ fn refresh_of(server: &ServerConfig) -> Option<Value> {
 
 fn trust_of(server: &ServerConfig) -> Option<Value> {
     (server.trust != Trust::default()).then(|| server.trust.as_str().into())
+}
+
+fn sharing_of(server: &ServerConfig) -> Option<Value> {
+    (server.sharing != Sharing::default()).then(|| server.sharing.as_str().into())
 }

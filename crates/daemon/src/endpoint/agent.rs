@@ -4,21 +4,26 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use mcp::server::{Connection, InitializeResult, RequestContext, Service};
-use mcp::{ErrorObject, Json, RawValue, Request};
+use mcp::{ErrorObject, Json, Notification, RawValue, Request};
 use policy::{Code, IntentMode, Refusal, ToolVariant};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::all_servers::AllServers;
+use super::clients::Clients;
 use super::cut::Cut;
 use super::definitions::{DESCRIBE_TOOL, READ_CACHE, RETRIEVE_TOOLS, tools_list};
-use super::relay::{Answer, caller, progress_token, raw, refused, with_progress};
+use super::relay::{
+    Answer, caller, progress_token, raw, refused, until_interrupted, with_progress,
+};
 use super::response_cache::ResponseCache;
 use crate::engine::{CallRequest, Engine, SearchRequest};
 use crate::http::Principal;
 use crate::off_thread::off_thread;
 
 const INSTRUCTIONS: &str = "Tools of all connected MCP servers, behind six tools. Find a tool with \
-retrieve_tools, then run it with the variant that its call_with names.";
+retrieve_tools, then run it with the variant that its call_with names. Their resources and prompts are \
+here too; the names of prompts begin with the name of their server and two underscores.";
 
 const MAX_DESCRIBED: usize = 50;
 
@@ -27,11 +32,14 @@ const CALL_TOOL_IS_GONE: &str = "Tool 'call_tool' not found. Use call_tool_read,
 call_tool_destructive with matching intent.operation_type. See retrieve_tools for annotations and \
 recommendations.";
 
-/// The endpoint for agents: search and three lanes.
+/// The endpoint for agents: search, three lanes, and the resources and prompts of all upstreams.
 #[derive(Debug)]
 pub struct AgentEndpoint {
     engine: Arc<Engine>,
     cache: ResponseCache,
+    pub(super) servers: AllServers,
+    /// Whether clients hear of changes outside their calls.
+    announces: bool,
 }
 
 /// The params of `tools/call`.
@@ -59,10 +67,28 @@ struct ReadCacheArguments {
 // === impl AgentEndpoint ===
 
 impl AgentEndpoint {
+    /// An endpoint whose client hears nothing outside its calls.
     pub fn new(engine: Arc<Engine>) -> Self {
         Self {
+            servers: AllServers::new(Arc::clone(&engine), Clients::sharing()),
             engine,
             cache: ResponseCache::default(),
+            announces: false,
+        }
+    }
+
+    /// An endpoint whose clients are told what upstreams announce.
+    pub(super) fn announcing(engine: Arc<Engine>) -> Self {
+        Self {
+            announces: true,
+            ..Self::new(engine)
+        }
+    }
+
+    async fn answer(&self, request: Request, context: RequestContext) -> Answer {
+        match self.servers.answer(&request, &context).await {
+            Some(answer) => answer,
+            None => Err(ErrorObject::method_not_found(&request.method)),
         }
     }
 
@@ -108,13 +134,19 @@ impl AgentEndpoint {
         let call = CallRequest::parse(variant, arguments, meta);
         let caller = caller(&context);
         let token = meta.and_then(progress_token);
+        let client = self.servers.clients.on_behalf(&context);
         let outcome = with_progress(token, &context, |progress| {
-            self.engine.call(&call, &caller, progress)
+            self.engine
+                .call_for(&call, &caller, progress, Some(&client))
         });
-        let outcome = outcome.await?;
-        match outcome {
-            Ok(result) => Ok(self.within_limit(result, &context)),
-            Err(refusal) => refused(&refusal),
+        match outcome.await? {
+            Ok(result) => {
+                if let CallRequest::Lane(call) = &call {
+                    self.servers.learn_task(call.tool.server(), &result);
+                }
+                Ok(self.within_limit(result, &context))
+            }
+            Err(failed) => refused(&failed.refusal),
         }
     }
 
@@ -196,8 +228,14 @@ impl AgentEndpoint {
 
 impl Service for AgentEndpoint {
     async fn initialize(&self, _connection: &Connection) -> Result<InitializeResult, ErrorObject> {
+        let mut capabilities = AllServers::capabilities();
+        capabilities["tools"] = json!({});
+        if !self.announces {
+            capabilities["prompts"] = json!({});
+            capabilities["resources"] = json!({});
+        }
         Ok(InitializeResult {
-            capabilities: raw(&json!({"tools": {}}))?,
+            capabilities: raw(&capabilities)?,
             server_info: raw(&json!({
                 "name": "mcpproxy",
                 "title": "mcpproxy",
@@ -214,11 +252,17 @@ impl Service for AgentEndpoint {
                 tools_list(mode).map_err(|error| ErrorObject::internal(error.to_string()))
             }
             "tools/call" => self.call_tool(&request, context).await,
-            other => Err(ErrorObject::method_not_found(other)),
+            // Boxed, so that calls do not carry the state of these.
+            _ => until_interrupted(&self.engine, Box::pin(self.answer(request, context))).await,
         }
     }
 
+    async fn notification(&self, notification: Notification, connection: Arc<Connection>) {
+        self.servers.notification(notification, &connection).await;
+    }
+
     fn closed(&self, connection: &Connection) {
+        self.servers.closed(connection);
         if !connection.protocol.is_modern() {
             self.cache.forget(connection.session.as_str());
         }

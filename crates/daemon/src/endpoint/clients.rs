@@ -1,6 +1,7 @@
 //! What an endpoint keeps for its clients beyond their requests: the log level of a session, and the
 //! resources that it wants to hear of.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,12 +9,17 @@ use mcp::server::{Connection, RequestContext, Service};
 use mcp::{LogLevel, Notification, RawValue};
 use policy::ServerName;
 use serde::Deserialize;
-use upstream::OnBehalf;
+use upstream::{OnBehalf, Upstream};
 
 use super::client_channel::{ClientChannel, is_wanted};
+use crate::http::Principal;
 
-#[derive(Debug, Default)]
-pub(super) struct Clients(Mutex<HashMap<String, Kept>>);
+#[derive(Debug)]
+pub(super) struct Clients {
+    kept: Mutex<HashMap<String, Kept>>,
+    /// Whether the clients of this endpoint share the processes of upstreams.
+    share_processes: bool,
+}
 
 /// What is kept for one session, or for one stream of subscriptions of a modern client.
 #[derive(Debug, Default)]
@@ -29,6 +35,22 @@ struct Updated {
 }
 
 impl Clients {
+    /// Clients that have processes of their own where that is possible.
+    pub(super) fn apart() -> Self {
+        Self {
+            kept: Mutex::default(),
+            share_processes: false,
+        }
+    }
+
+    /// Clients that share the processes of upstreams.
+    pub(super) fn sharing() -> Self {
+        Self {
+            share_processes: true,
+            ..Self::apart()
+        }
+    }
+
     /// The client of a request, as upstreams know it.
     pub(super) fn on_behalf(&self, context: &RequestContext) -> OnBehalf {
         let connection = &context.connection;
@@ -47,6 +69,9 @@ impl Clients {
                 .is_some()
                 .then(|| line(connection.outbound().clone()) as Arc<_>),
             session,
+            name: connection.client.name.clone(),
+            principal: principal(connection),
+            shares_processes: self.share_processes,
             capabilities: connection.client.capabilities.clone(),
             log_level,
             line: line(context.outbound.clone()),
@@ -54,7 +79,7 @@ impl Clients {
     }
 
     /// The client of a notification, which has no stream of its own.
-    pub(super) fn of_connection(connection: &Connection) -> OnBehalf {
+    pub(super) fn of_connection(&self, connection: &Connection) -> OnBehalf {
         let line = Arc::new(ClientChannel {
             outbound: connection.outbound().clone(),
             declared: declared(connection),
@@ -62,6 +87,9 @@ impl Clients {
         });
         OnBehalf {
             session: (!connection.protocol.is_modern()).then(|| connection.session.to_string()),
+            name: connection.client.name.clone(),
+            principal: principal(connection),
+            shares_processes: self.share_processes,
             capabilities: connection.client.capabilities.clone(),
             log_level: None,
             line: Arc::clone(&line) as Arc<_>,
@@ -114,17 +142,23 @@ impl Clients {
     }
 
     /// Tells those clients of an endpoint what an upstream announced outside of a call, whom it
-    /// concerns.
+    /// concerns. A client with a process of its own hears of changes from that one.
     pub(super) fn tell<S: Service>(
         &self,
         endpoint: &mcp::server::HttpServer<S>,
-        server: &ServerName,
+        upstream: &Upstream,
         notification: &Notification,
     ) {
+        let server = upstream.name();
+        let connections = endpoint.connections().into_iter();
+        let has_process = |connection: &Arc<Connection>| {
+            !connection.protocol.is_modern() && upstream.has_process(connection.session.as_str())
+        };
+        let concerned = connections.filter(|connection| !has_process(connection));
         match notification.method.as_str() {
             "notifications/resources/updated" => {
                 let uri = updated_uri(notification);
-                for connection in endpoint.connections() {
+                for connection in concerned {
                     if connection.protocol.is_modern()
                         || self.wants(&connection, server, uri.as_deref())
                     {
@@ -133,14 +167,14 @@ impl Clients {
                 }
             }
             "notifications/message" => {
-                for connection in endpoint.connections() {
+                for connection in concerned {
                     let level = self.log_level(&connection);
                     if level.is_some() && is_wanted(notification, level) {
                         offer(&connection, notification);
                     }
                 }
             }
-            _ => endpoint.broadcast(notification),
+            _ => concerned.for_each(|connection| offer(&connection, notification)),
         }
     }
 
@@ -156,8 +190,13 @@ impl Clients {
     }
 
     fn kept(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn principal(connection: &Connection) -> Cow<'static, str> {
+    let principal = connection.extensions.get::<Principal>();
+    principal.map_or("", |principal| principal.as_str()).into()
 }
 
 fn declared(connection: &Connection) -> Option<Box<RawValue>> {

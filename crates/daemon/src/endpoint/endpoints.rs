@@ -25,7 +25,7 @@ pub(crate) struct Endpoints {
     engine: Arc<Engine>,
     /// The same for all endpoints, which share one budget for what clients do not read.
     options: HttpOptions,
-    pub agent: HttpServer<AgentEndpoint>,
+    agent: Endpoint<AgentEndpoint>,
     direct: Endpoint<DirectEndpoint>,
     /// Created on the first request to each.
     servers: Mutex<HashMap<ServerName, Endpoint<ServerEndpoint>>>,
@@ -47,10 +47,9 @@ struct EndpointNotifier(Weak<Endpoints>);
 impl Endpoints {
     /// The endpoints of an engine, which begin no request any more once `draining` has fired.
     pub(crate) fn new(engine: Arc<Engine>, draining: CancellationToken) -> Arc<Self> {
-        let agent = Arc::new(AgentEndpoint::new(Arc::clone(&engine)));
         let options = options(&engine, draining);
         let endpoints = Arc::new(Self {
-            agent: HttpServer::new(agent, options.clone()),
+            agent: Endpoint::new(AgentEndpoint::announcing(Arc::clone(&engine)), &options),
             direct: Endpoint::new(DirectEndpoint::new(Arc::clone(&engine)), &options),
             options,
             servers: Mutex::default(),
@@ -59,6 +58,11 @@ impl Endpoints {
         let notifier = EndpointNotifier(Arc::downgrade(&endpoints));
         endpoints.engine.fleet().announce_to(Arc::new(notifier));
         endpoints
+    }
+
+    /// `/mcp`.
+    pub(crate) async fn agent(&self, request: Request) -> Response {
+        self.agent.http.handle(request).await
     }
 
     /// `/mcp/direct`.
@@ -80,7 +84,7 @@ impl Endpoints {
 
     /// Ends every session, so that nothing keeps the daemon from stopping.
     pub(crate) fn end_all_sessions(&self) {
-        self.agent.end_all_sessions();
+        self.agent.http.end_all_sessions();
         self.direct.http.end_all_sessions();
         self.end_servers(|_| true);
     }
@@ -147,17 +151,23 @@ impl FleetListener for EndpointNotifier {
         let Some(endpoints) = self.0.upgrade() else {
             return;
         };
-        let direct = &endpoints.direct;
-        direct
-            .service
-            .clients
-            .tell(&direct.http, server, notification);
+        let Some(upstream) = endpoints.engine.fleet().get(server) else {
+            return;
+        };
+        let (agent, direct) = (&endpoints.agent, &endpoints.direct);
+        // The tools of that endpoint are its own, and stay.
+        if notification.method != "notifications/tools/list_changed" {
+            let clients = &agent.service.servers.clients;
+            clients.tell(&agent.http, &upstream, notification);
+        }
+        let clients = &direct.service.servers.clients;
+        clients.tell(&direct.http, &upstream, notification);
         let own = endpoints
             .servers()
             .get(server)
             .map(|endpoint| (Arc::clone(&endpoint.service), endpoint.http.clone()));
         if let Some((service, http)) = own {
-            service.clients.tell(&http, server, notification);
+            service.clients.tell(&http, &upstream, notification);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! upstreams; `/mcp/server/{name}` is one upstream as itself; `/mcp/direct` is all of them at once.
 
 mod agent;
+mod all_servers;
 mod client_channel;
 mod clients;
 mod cut;

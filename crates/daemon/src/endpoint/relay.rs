@@ -186,7 +186,8 @@ pub(super) fn to_error(error: CallError) -> ErrorObject {
         | CallError::TooLarge { .. }
         | CallError::Unanswered { .. }
         | CallError::Wire(_)
-        | CallError::NoConnection { .. } => {
+        | CallError::NoConnection { .. }
+        | CallError::Listing { .. } => {
             ErrorObject::new(codes::CONNECTION_CLOSED, error.to_string())
         }
     }

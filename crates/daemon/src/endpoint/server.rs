@@ -10,11 +10,13 @@ use mcp::{ErrorObject, LogLevel, Members, Notification, RawValue, Request, codes
 use policy::{ServerName, ToolName};
 use serde::Deserialize;
 use serde_json::json;
-use upstream::Upstream;
+use upstream::{OnBehalf, Upstream};
 
 use super::clients::Clients;
-use super::relay::{Answer, call_tool, forward, raw, to_error, tools_list, until_interrupted};
-use crate::engine::{CallRequest, Engine, ServerInForce};
+use super::relay::{
+    Answer, call_tool, forward, or_cancelled, raw, to_error, tools_list, until_interrupted,
+};
+use crate::engine::{CallRequest, Engine, ToolState};
 
 /// How long a client waits for an upstream that is just being connected.
 const CONNECTING_PATIENCE: Duration = Duration::from_secs(30);
@@ -51,7 +53,7 @@ impl ServerEndpoint {
         Self {
             engine,
             server,
-            clients: Clients::default(),
+            clients: Clients::apart(),
         }
     }
 
@@ -61,7 +63,7 @@ impl ServerEndpoint {
             "resources/subscribe" => self.subscribe(&request, &context).await,
             "resources/unsubscribe" => self.unsubscribe(&request, &context).await,
             "logging/setLevel" => self.set_level(&request, &context).await,
-            "tools/list" => self.tools().await,
+            "tools/list" => Box::pin(self.tools(&context)).await,
             method => {
                 let upstream = self.upstream().await?;
                 let client = self.clients.on_behalf(&context);
@@ -88,17 +90,12 @@ impl ServerEndpoint {
         call_tool(&self.engine, &name, &call, &client, context).await
     }
 
-    /// The tools that may be called, each as the upstream wrote it. They come from what is in force and
-    /// not from the upstream's own answer: a server that tells its clients something else than it
-    /// tells mcpproxy must not reach them with definitions that were neither audited nor pinned.
-    async fn tools(&self) -> Answer {
-        self.upstream().await?;
-        let in_force = self.engine.current().await;
-        let server = in_force.server(&self.server).into_iter();
-        let callable = server
-            .flat_map(ServerInForce::tools)
-            .filter(|state| state.hold.is_none());
-        tools_list(callable.map(|state| &state.definition().raw))
+    /// The tools that may be called, each as the upstream wrote it.
+    async fn tools(&self, context: &RequestContext) -> Answer {
+        let upstream = self.upstream().await?;
+        let client = self.clients.on_behalf(context);
+        let tools = tools_for(&self.engine, &upstream, &client, context).await?;
+        tools_list(tools.iter().map(|state| &state.definition().raw))
     }
 
     async fn subscribe(&self, request: &Request, context: &RequestContext) -> Answer {
@@ -146,7 +143,11 @@ impl Service for ServerEndpoint {
             None
         } else {
             // Boxed: it may connect, and that state must not be part of every request's.
-            let handshake = Box::pin(async { Ok(upstream.legacy_handshake().await) });
+            let on_behalf = self.clients.of_connection(client);
+            let handshake = Box::pin(async {
+                let handshake = upstream.legacy_handshake(&on_behalf).await;
+                handshake.map_err(to_error)
+            });
             until_interrupted(&self.engine, handshake).await?
         };
         let status = upstream.status();
@@ -171,7 +172,7 @@ impl Service for ServerEndpoint {
 
     async fn notification(&self, notification: Notification, connection: Arc<Connection>) {
         if let Ok(upstream) = self.upstream().await {
-            let client = Clients::of_connection(&connection);
+            let client = self.clients.of_connection(&connection);
             let Notification { method, params } = notification;
             upstream.notify(&method, params, &client).await;
         }
@@ -185,13 +186,44 @@ impl Service for ServerEndpoint {
         let kept = self.clients.forget(connection);
         if let Some(upstream) = self.engine.fleet().get(&self.server) {
             let uris = kept.subscriptions.into_keys().collect();
-            let_go(upstream, connection, uris);
+            let client = self.clients.of_connection(connection);
+            let_go(upstream, client, connection, uris);
         }
     }
 }
 
+/// The tools that a client may call, as the upstream lists them to it. Each is looked up in what is in
+/// force: no definition reaches a client that was neither audited nor compared with its pin.
+pub(super) async fn tools_for(
+    engine: &Engine,
+    upstream: &Arc<Upstream>,
+    client: &OnBehalf,
+    context: &RequestContext,
+) -> Result<Vec<Arc<ToolState>>, ErrorObject> {
+    let listing = upstream.tools_for(client);
+    let listed = or_cancelled(listing, context).await?.map_err(to_error)?;
+    let in_force = engine.current().await;
+    let Some(server) = in_force.server(upstream.name()) else {
+        return Ok(Vec::new());
+    };
+    let states: Vec<_> = match &listed {
+        None => server.tools().collect(),
+        Some(listed) => listed
+            .iter()
+            .filter_map(|tool| server.state_of(tool))
+            .collect(),
+    };
+    let callable = states.into_iter().filter(|state| state.hold.is_none());
+    Ok(callable.cloned().collect())
+}
+
 /// Gives up what an upstream did for a client that is gone.
-pub(super) fn let_go(upstream: Arc<Upstream>, connection: &Connection, uris: Vec<String>) {
+pub(super) fn let_go(
+    upstream: Arc<Upstream>,
+    client: OnBehalf,
+    connection: &Connection,
+    uris: Vec<String>,
+) {
     upstream.release(connection.session.as_str());
     if uris.is_empty() {
         return;
@@ -200,7 +232,6 @@ pub(super) fn let_go(upstream: Arc<Upstream>, connection: &Connection, uris: Vec
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;
     };
-    let client = Clients::of_connection(connection);
     runtime.spawn(async move {
         for uri in uris {
             if let Err(error) = upstream.unsubscribe(&uri, &client).await {

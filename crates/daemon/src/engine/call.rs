@@ -78,7 +78,7 @@ impl Engine {
         let _under_way = self.under_way.begin();
         let started = Instant::now();
         let name = &request.asked().name;
-        let admitting = self.under_way.or_interrupted(self.admit(request));
+        let admitting = self.under_way.or_interrupted(self.admit(request, client));
         let admitted = match admitting.await {
             Some(Ok(admitted)) => admitted,
             rejected => {
@@ -117,7 +117,11 @@ impl Engine {
         answer.map_err(|refusal| Failed { refusal, error })
     }
 
-    async fn admit<'a>(&self, request: &'a CallRequest<'a>) -> Result<Admitted<'a>, Rejected> {
+    async fn admit<'a>(
+        &self,
+        request: &'a CallRequest<'a>,
+        client: Option<&OnBehalf>,
+    ) -> Result<Admitted<'a>, Rejected> {
         let undecided = |refusal| Rejected {
             refusal,
             decided: None,
@@ -128,7 +132,7 @@ impl Engine {
             CallRequest::Direct(call) => Acceptable::Direct(call),
             CallRequest::Refused(call) => return Err(undecided(call.refusal.clone())),
         };
-        let resolved = self.resolve(call.tool()).await.map_err(|refusal| {
+        let resolved = self.resolve(call.tool(), client).await.map_err(|refusal| {
             // An agent has to correct its intent before the name of the tool matters.
             undecided(self.intent_refusal(call).unwrap_or(refusal))
         })?;
@@ -222,6 +226,7 @@ impl Admitted<'_> {
                     arguments: call.asked.arguments.as_ref(),
                     meta: call.meta.as_ref(),
                     progress,
+                    client,
                     sent: Some(sent),
                     repeatable,
                 };
@@ -343,7 +348,7 @@ fn refusal_of(tool: &ToolId, error: CallError) -> Refusal {
             );
             Refusal::new(Code::ServerUnavailable, message).with("server", server.as_str())
         }
-        error @ CallError::NoConnection { .. } => {
+        error @ (CallError::NoConnection { .. } | CallError::Listing { .. }) => {
             Refusal::new(Code::ServerUnavailable, error.to_string())
                 .with("server", tool.server().as_str())
         }

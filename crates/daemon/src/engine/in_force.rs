@@ -1,13 +1,13 @@
 //! What is in force: the config, and every tool with its audit, its pin and its tier. A snapshot never
 //! changes; the owner task (`owner.rs`) publishes the next one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use catalog::{Drift, ServerPins, ServerTools, Snapshot};
+use catalog::{Drift, DriftKind, ServerPins, ServerTools, Snapshot, ToolDefinition};
 use config::Config;
-use policy::{Provenance, ServerName, Tier, ToolId, ToolName, Trust};
-use upstream::{Fleet, State, Status, ToolList, Upstream};
+use policy::{Hold, PinnedTiers, Provenance, ServerName, Tier, ToolId, ToolName, Trust};
+use upstream::{Fleet, State, Status, ToolList, Upstream, Variants};
 
 use super::tools::{AuditedTool, ToolState};
 
@@ -32,6 +32,10 @@ pub(crate) struct ServerInForce {
     stale: bool,
     /// In the order of the listing.
     states: Arc<[Arc<ToolState>]>,
+    /// The definitions that only some clients get, which `others` were made from.
+    variants: Variants,
+    /// In the order of `variants`.
+    others: Arc<[Arc<ToolState>]>,
 }
 
 /// What the next snapshot is made from, beside the one before.
@@ -77,16 +81,28 @@ impl InForce {
             let name = upstream.name().clone();
             let before = self.servers.get(&name);
             let relevant = same_config && self.has_pins(&name, &inputs.pins);
-            let kept = before.filter(|before| relevant && before.lists(&status));
-            let states = match kept {
-                Some(before) => Arc::clone(&before.states),
-                None => states(before, &upstream, &status, &mut inputs, &mut observed),
+            let variants = upstream.variants();
+            let kept = before.filter(|before| {
+                let same_variants = before.variants.is_identical_to(&variants);
+                relevant && same_variants && before.lists(&status)
+            });
+            let (states, others) = if let Some(before) = kept {
+                (Arc::clone(&before.states), Arc::clone(&before.others))
+            } else {
+                let announced = Announcements {
+                    upstream: &upstream,
+                    listing: &status.tools,
+                    variants: &variants,
+                };
+                states(before, &announced, &mut inputs, &mut observed)
             };
             let server = ServerInForce {
                 upstream,
                 listing: status.tools.clone(),
                 stale: status.stale,
                 states,
+                variants,
+                others,
             };
             (name, server)
         });
@@ -114,17 +130,13 @@ impl InForce {
             let status = upstream.status();
             Arc::ptr_eq(&server.upstream, upstream)
                 && server.stale == status.stale
+                && server.variants.is_identical_to(&upstream.variants())
                 && server.lists(&status)
         })
     }
 
     pub(crate) fn server(&self, name: &ServerName) -> Option<&ServerInForce> {
         self.servers.get(name)
-    }
-
-    /// All upstreams, by name.
-    pub(crate) fn servers(&self) -> impl Iterator<Item = &ServerInForce> {
-        self.servers.values()
     }
 
     pub(crate) fn tool(&self, id: &ToolId) -> Option<&Arc<ToolState>> {
@@ -204,13 +216,48 @@ impl ServerInForce {
     }
 
     pub(crate) fn tool(&self, name: &ToolName) -> Option<&Arc<ToolState>> {
-        self.states.get(self.listing.position(name)?)
+        match self.listing.position(name) {
+            Some(position) => self.states.get(position),
+            None => self.other(name),
+        }
     }
 
-    /// All tools, in the order in which the upstream lists them.
+    /// A tool that only some clients get, preferably as it may be called.
+    fn other(&self, name: &ToolName) -> Option<&Arc<ToolState>> {
+        let named = |state: &&Arc<ToolState>| state.definition().id.tool() == name;
+        let callable = |state: &&Arc<ToolState>| named(state) && state.hold.is_none();
+        let mut others = self.others.iter();
+        others
+            .find(callable)
+            .or_else(|| self.others.iter().find(named))
+    }
+
+    /// What is in force for this very definition.
+    pub(crate) fn state_of(&self, definition: &ToolDefinition) -> Option<&Arc<ToolState>> {
+        let is_same =
+            |state: &&Arc<ToolState>| state.definition().raw.get() == definition.raw.get();
+        let main = self.listing.position(definition.id.tool());
+        let main = main.and_then(|position| self.states.get(position));
+        main.filter(is_same)
+            .or_else(|| self.others.iter().find(is_same))
+    }
+
+    /// All tools that every client gets, in the order in which the upstream lists them.
     pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<ToolState>> {
         self.states.iter()
     }
+
+    /// The definitions that only some clients get.
+    pub(crate) fn others(&self) -> impl DoubleEndedIterator<Item = &Arc<ToolState>> {
+        self.others.iter()
+    }
+}
+
+/// What an upstream announces, to all clients and to some.
+struct Announcements<'a> {
+    upstream: &'a Upstream,
+    listing: &'a ToolList,
+    variants: &'a Variants,
 }
 
 fn listings(upstreams: &[(Arc<Upstream>, Arc<Status>)]) -> Vec<ServerTools> {
@@ -222,20 +269,23 @@ fn listings(upstreams: &[(Arc<Upstream>, Arc<Status>)]) -> Vec<ServerTools> {
     upstreams.iter().map(listing).collect()
 }
 
+type States = Arc<[Arc<ToolState>]>;
+
 /// Audits the tools of an upstream, as far as they are new, and compares them with their pins.
 fn states(
     before: Option<&ServerInForce>,
-    upstream: &Upstream,
-    status: &Status,
+    announced: &Announcements<'_>,
     inputs: &mut Inputs,
     observed: &mut Observed,
-) -> Arc<[Arc<ToolState>]> {
+) -> (States, States) {
+    let upstream = announced.upstream;
     let (name, trust) = (upstream.name(), upstream.config().trust);
-    let audited = status.tools.all().iter().map(|definition| {
-        let known = before.and_then(|before| before.tool(definition.id.tool()));
-        AuditedTool::of(definition, known.map(|state| &state.tool))
-    });
-    let audited: Vec<_> = audited.collect();
+    let audit = |definition: &Arc<ToolDefinition>| {
+        let same = before.and_then(|before| before.state_of(definition));
+        AuditedTool::of(definition, same.map(|state| &state.tool))
+    };
+    let audited: Vec<_> = announced.listing.all().iter().map(audit).collect();
+    let others: Vec<_> = announced.variants.all().iter().map(audit).collect();
     let mut pins = ServerPins::clone(&inputs.pins.get(name).cloned().unwrap_or_default());
     let mut changed = false;
     if !audited.is_empty() && inputs.lost.contains(name) {
@@ -243,21 +293,87 @@ fn states(
         pins.quarantined |= trust == Trust::Pin;
         changed = true;
     }
-    for tool in &audited {
+    let mut observe = |pins: &mut ServerPins, tool: &AuditedTool| {
         let observation = pins.observe(&tool.announced(), trust);
         changed |= observation.changed;
         if let Some(drift) = observation.drift {
             let id = tool.definition.id.clone();
             observed.drifts.insert(id, (drift, trust));
         }
+    };
+    let mut pinned: HashSet<&ToolName> = HashSet::new();
+    for tool in &audited {
+        observe(&mut pins, tool);
+        pinned.insert(tool.definition.id.tool());
     }
-    let assessed = audited
-        .into_iter()
-        .map(|tool| Arc::new(ToolState::new(tool, &pins, &inputs.config)))
-        .collect();
+    let mut alternatives = Vec::new();
+    for tool in &others {
+        if pinned.insert(tool.definition.id.tool()) {
+            observe(&mut pins, tool);
+        } else {
+            alternatives.push(tool);
+        }
+    }
+    for tool in alternatives {
+        let is_known = before.is_some_and(|before| before.state_of(&tool.definition).is_some());
+        if let Some(drift) = alternative(&pins, tool, trust).filter(|_| !is_known) {
+            let id = tool.definition.id.clone();
+            observed.drifts.insert(id, (drift, trust));
+        }
+    }
+    let joined = joined_tiers(&audited, &others);
+    let assess = |tool: Arc<AuditedTool>| {
+        let id = tool.definition.id.tool();
+        let tiers = joined.get(id).copied();
+        // Under `trust: log` another definition is recorded and not held.
+        let hold = pins.hold(id, tool.fingerprint);
+        let hold = hold.filter(|hold| trust == Trust::Pin || *hold != Hold::DefinitionChanged);
+        Arc::new(ToolState::new(tool, &pins, &inputs.config, tiers, hold))
+    };
+    let states = (
+        audited.iter().cloned().map(assess).collect(),
+        others.iter().cloned().map(assess).collect(),
+    );
     if changed {
         observed.changed.insert(name.clone());
         inputs.pins.insert(name.clone(), Arc::new(pins));
     }
-    assessed
+    states
+}
+
+/// The strictest tiers of each tool that has several definitions, or that only some clients get.
+fn joined_tiers(
+    audited: &[Arc<AuditedTool>],
+    others: &[Arc<AuditedTool>],
+) -> BTreeMap<ToolName, PinnedTiers> {
+    let mut joined: BTreeMap<ToolName, PinnedTiers> = BTreeMap::new();
+    let several: HashSet<_> = others
+        .iter()
+        .map(|tool| tool.definition.id.tool())
+        .collect();
+    let all = audited.iter().chain(others);
+    for tool in all.filter(|tool| several.contains(tool.definition.id.tool())) {
+        let tiers = tool.announced().tiers();
+        joined
+            .entry(tool.definition.id.tool().clone())
+            .and_modify(|known| *known = known.joined(tiers))
+            .or_insert(tiers);
+    }
+    joined
+}
+
+/// How another definition of a tool differs from the one that is pinned, if it does.
+fn alternative(pins: &ServerPins, tool: &AuditedTool, trust: Trust) -> Option<Drift> {
+    let pin = pins.tools.get(tool.definition.id.tool())?;
+    if pin.fingerprint == tool.fingerprint {
+        return None;
+    }
+    Some(Drift {
+        kind: match trust {
+            Trust::Pin => DriftKind::Held,
+            Trust::Log => DriftKind::Logged,
+        },
+        before: pin.remembered(),
+        after: tool.announced().remembered(),
+    })
 }

@@ -39,7 +39,7 @@ pub use recording::Caller;
 pub use request::CallRequest;
 pub(crate) use search::{Detail, SearchError, SearchRequest, SearchResult};
 pub(crate) use simulate::Simulation;
-pub(crate) use tools::unavailable;
+pub(crate) use tools::{ToolState, unavailable};
 use under_way::UnderWay;
 pub(crate) use view::ToolView;
 

@@ -104,10 +104,10 @@ impl InForce {
 
     /// The tools that an upstream announces, ordered by name.
     fn announced(&self, server: &ServerName) -> BTreeMap<&ToolName, &ToolState> {
-        let tools = self
-            .server(server)
-            .into_iter()
-            .flat_map(ServerInForce::tools);
+        let server = self.server(server);
+        // The first definition of a name counts, and before it that which every client gets.
+        let others = server.into_iter().flat_map(|server| server.others().rev());
+        let tools = others.chain(server.into_iter().flat_map(ServerInForce::tools));
         tools
             .map(|state| (state.definition().id.tool(), &**state))
             .collect()

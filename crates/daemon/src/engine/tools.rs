@@ -10,7 +10,7 @@ use policy::{
     Annotations, Code, EffectiveTier, Hold, PinnedTiers, Refusal, ServerName, Tier, TierFacts,
     ToolId, ToolVariant,
 };
-use upstream::{State, Upstream};
+use upstream::{OnBehalf, State, Upstream};
 
 use super::Engine;
 use super::in_force::InForce;
@@ -52,7 +52,13 @@ pub(super) struct Resolved {
 impl Engine {
     /// Finds the tool that a call names. Waits only for an upstream that is being connected, and
     /// for a listing that the owner has not published yet.
-    pub(super) async fn resolve(&self, id: &ToolId) -> Result<Resolved, Refusal> {
+    ///
+    /// A name that is not known has the upstream list its tools again, as `client` sees them.
+    pub(super) async fn resolve(
+        &self,
+        id: &ToolId,
+        client: Option<&OnBehalf>,
+    ) -> Result<Resolved, Refusal> {
         let in_force = self.in_force();
         if let Some(server) = in_force.server(id.server())
             && let Some(state) = server.tool(id.tool())
@@ -66,21 +72,24 @@ impl Engine {
                 });
             }
         }
-        self.resolve_after_waiting(id).await
+        // Boxed, so that other calls do not carry the larger state of this one.
+        Box::pin(self.resolve_after_waiting(id, client)).await
     }
 
-    async fn resolve_after_waiting(&self, id: &ToolId) -> Result<Resolved, Refusal> {
+    async fn resolve_after_waiting(
+        &self,
+        id: &ToolId,
+        client: Option<&OnBehalf>,
+    ) -> Result<Resolved, Refusal> {
         let Some(upstream) = self.fleet.get(id.server()) else {
             return Err(self.in_force().unknown_server(id));
         };
         let deadline = Instant::now() + CONNECTING_PATIENCE.min(upstream.config().timeout);
-        upstream.available(deadline).await;
-        // A config change may have replaced the upstream meanwhile.
-        let is_current = |in_force: &InForce| {
-            let upstream = self.fleet.get(id.server());
-            upstream.is_none_or(|upstream| in_force.is_current_for(&upstream))
-        };
-        let in_force = self.once(is_current).await;
+        let status = upstream.available(deadline).await;
+        if status.state.is_connected() && self.once_current(id).await.tool(id).is_none() {
+            upstream.look_again(client).await;
+        }
+        let in_force = self.once_current(id).await;
         let Some(server) = in_force.server(id.server()) else {
             return Err(in_force.unknown_server(id));
         };
@@ -95,6 +104,16 @@ impl Engine {
             (None, State::Ready | State::Degraded { .. }) => Err(in_force.unknown_tool(id)),
             (None, state) => Err(unavailable(id.server(), state)),
         }
+    }
+
+    /// What is in force, once it has what the upstream of the tool says.
+    async fn once_current(&self, id: &ToolId) -> Arc<InForce> {
+        // A config change may have replaced the upstream meanwhile.
+        let is_current = |in_force: &InForce| {
+            let upstream = self.fleet.get(id.server());
+            upstream.is_none_or(|upstream| in_force.is_current_for(&upstream))
+        };
+        self.once(is_current).await
     }
 }
 
@@ -164,11 +183,22 @@ pub(super) fn facts(tool: &ToolDefinition) -> ToolFacts<'_> {
 // === impl ToolState ===
 
 impl ToolState {
-    /// Applies overrides and pins to a tool that the pins have observed.
-    pub(super) fn new(tool: Arc<AuditedTool>, pins: &ServerPins, config: &Config) -> Self {
+    /// Applies overrides and pins to a tool that the pins have observed. `others` are the tiers of other
+    /// definitions of it; the strictest count.
+    pub(super) fn new(
+        tool: Arc<AuditedTool>,
+        pins: &ServerPins,
+        config: &Config,
+        others: Option<PinnedTiers>,
+        hold: Option<Hold>,
+    ) -> Self {
         let id = &tool.definition.id;
         let announced = tool.announced();
         let pinned = pins.tools.get(id.tool()).map(|pin| pin.tiers);
+        let pinned = match (pinned, others) {
+            (Some(pinned), Some(others)) => Some(pinned.joined(others)),
+            (pinned, others) => pinned.or(others),
+        };
         let facts = TierFacts {
             override_tier: config
                 .tool_overrides
@@ -186,7 +216,7 @@ impl ToolState {
             override_tier: facts.override_tier,
             distrusted: facts.distrusted,
             pinned: facts.pinned,
-            hold: pins.hold(id.tool(), tool.fingerprint),
+            hold,
             effective,
             call_with: effective.call_with(unannotated),
             tool,

@@ -66,7 +66,8 @@ impl InForce {
         let tool = AuditedTool::of(definition, None);
         let mut pins = ServerPins::clone(&self.pins_of(definition.id.server()));
         pins.observe(&tool.announced(), trust);
-        ToolState::new(tool, &pins, &self.config).view(false)
+        let hold = pins.hold(tool.definition.id.tool(), tool.fingerprint);
+        ToolState::new(tool, &pins, &self.config, None, hold).view(false)
     }
 }
 

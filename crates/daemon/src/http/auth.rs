@@ -32,6 +32,16 @@ pub(crate) enum Principal {
     Anonymous,
 }
 
+impl Principal {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::KeyHolder => "key holder",
+            Self::Anonymous => "anonymous",
+        }
+    }
+}
+
 /// The key that REST asks for.
 #[derive(Debug, Clone)]
 pub(crate) struct ApiKey(Option<Secret>);

@@ -49,7 +49,7 @@ impl Dispatch {
             Err(refusal) => return refusal.into_response(),
         };
         match path {
-            McpPath::Agent => self.endpoints.agent.handle(request).await,
+            McpPath::Agent => self.endpoints.agent(request).await,
             McpPath::Direct => self.endpoints.direct(request).await,
             McpPath::Server(name) => self.endpoints.server(&name, request).await,
         }

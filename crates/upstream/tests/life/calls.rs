@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use upstream::{AskError, CallError, ClientLine, Forward, OnBehalf, Upstream};
 
-use crate::support::{Setup, Shell, call, limits, seconds, within};
+use crate::support::{Setup, Shell, call, limits, runs, seconds, within};
 
 fn one_at_a_time(server: &mut config::ServerConfig) {
     server.max_concurrency = NonZeroUsize::MIN;
@@ -76,6 +76,9 @@ impl ClientLine for Silent {
 async fn call_for(upstream: &Upstream, session: Option<&str>) -> Result<Box<RawValue>, CallError> {
     let client = OnBehalf {
         session: session.map(str::to_owned),
+        name: "tester".to_owned(),
+        principal: "".into(),
+        shares_processes: false,
         capabilities: RawValue::from_string(r#"{"elicitation":{}}"#.to_owned()).unwrap(),
         log_level: None,
         line: Arc::new(Silent),
@@ -110,13 +113,37 @@ async fn forgotten_questions_do_not_block_others() {
     .await;
     setup.state("ready").await;
     let (ended, mut ends) = mpsc::channel(16);
-    for _ in 0..9 {
+    for session in 0..8 {
         let (upstream, ended) = (setup.upstream(), ended.clone());
         tokio::spawn(async move {
-            let _ = ended.send(call_for(&upstream, None).await).await;
+            let session = session.to_string();
+            let _ = ended.send(call_for(&upstream, Some(&session)).await).await;
         });
     }
-    // Eight have a connection each; the ninth gets the one of the oldest.
+    wait_until("eight calls are sent", DEADLINE, async || {
+        setup.count("tools/call") == 8
+    })
+    .await;
+    let refused = call_for(&setup.upstream(), Some("ninth"))
+        .await
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("8 clients have a process"),
+        "{refused}"
+    );
+    assert!(!refused.may_have_run());
+    let upstream = setup.upstream();
+    tokio::spawn(async move {
+        loop {
+            match call_for(&upstream, Some("ninth")).await {
+                Err(CallError::NoConnection { .. }) => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                other => return drop(ended.send(other).await),
+            }
+        }
+    });
+    // Eight have a process each; the ninth gets the place of the one that waited longest.
     let end = within(30, ends.recv()).await.unwrap().unwrap_err();
     assert!(matches!(end, CallError::Unanswered { .. }), "{end}");
     assert!(
@@ -127,6 +154,71 @@ async fn forgotten_questions_do_not_block_others() {
         setup.count("tools/call") == 9
     })
     .await;
+    within(8, setup.fleet.shutdown()).await;
+}
+
+/// The processes that were started and still run.
+fn running(setup: &Setup) -> Vec<u32> {
+    let log = setup.log();
+    let started = log.lines().filter_map(|line| line.strip_prefix("start "));
+    started
+        .map(|pid| pid.parse().unwrap())
+        .filter(|pid| runs(*pid))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_process_of_a_client_ends_a_minute_after_the_client_left() {
+    let setup = Setup::of(Shell::default(), limits()).await;
+    setup.state("ready").await;
+    let upstream = setup.upstream();
+    for session in ["one", "two", "one"] {
+        call_for(&upstream, Some(session)).await.unwrap();
+    }
+    // The main one, and one for each client.
+    let pids = running(&setup);
+    assert_eq!(pids.len(), 3);
+    tokio::time::pause();
+    upstream.release("one");
+    tokio::time::advance(Duration::from_secs(50)).await;
+    assert_eq!(running(&setup), pids, "it is kept for a minute");
+    tokio::time::advance(Duration::from_secs(11)).await;
+    tokio::time::resume();
+    wait_until("the process has ended", DEADLINE, async || {
+        running(&setup) == [pids[0], pids[2]]
+    })
+    .await;
+    within(8, setup.fleet.shutdown()).await;
+}
+
+#[tokio::test]
+async fn parallel_calls_of_a_client_start_one_process() {
+    let setup = Setup::of(Shell::default(), limits()).await;
+    setup.state("ready").await;
+    let upstream = setup.upstream();
+    // A modern client has no session, and is known by its name.
+    for session in [Some("one"), None] {
+        let calls = (0..5).map(|_| call_for(&upstream, session));
+        for outcome in futures_util::future::join_all(calls).await {
+            outcome.unwrap();
+        }
+    }
+    assert_eq!(setup.count("start "), 3);
+    assert_eq!(setup.count("mcpproxy (for tester)"), 2);
+    within(8, setup.fleet.shutdown()).await;
+}
+
+#[tokio::test]
+async fn one_process_serves_all_clients_of_a_server_that_is_shared() {
+    let setup = Setup::with(Shell::default(), limits(), |server| {
+        server.sharing = config::Sharing::Shared;
+    })
+    .await;
+    setup.state("ready").await;
+    for session in [Some("one"), Some("two"), None] {
+        call_for(&setup.upstream(), session).await.unwrap();
+    }
+    assert_eq!(setup.count("start "), 1);
     within(8, setup.fleet.shutdown()).await;
 }
 

@@ -184,6 +184,7 @@ pub(crate) async fn call(
         arguments: None,
         meta: None,
         progress,
+        client: None,
         sent: None,
         repeatable: false,
     };

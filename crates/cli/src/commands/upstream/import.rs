@@ -8,7 +8,7 @@ mod departure;
 use std::collections::BTreeSet;
 
 use clients::{Candidate, Client, ImportVerdict};
-use config::{Config, ServerConfig, Settings};
+use config::{Config, ServerConfig, Settings, Sharing};
 use policy::ServerName;
 use redact::Redactor;
 use serde_json::{Value, json};
@@ -118,6 +118,7 @@ pub(in crate::commands) fn taken(candidate: &Candidate) -> Option<ServerConfig> 
     let config = candidate.config.clone()?;
     Some(ServerConfig {
         name: name.clone(),
+        sharing: Sharing::suggested(&config.transport),
         ..config
     })
 }

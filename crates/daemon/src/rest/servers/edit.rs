@@ -3,7 +3,7 @@
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use config::{Document, ServerConfig, Transport};
+use config::{Document, ServerConfig, Sharing, Transport};
 use mcp::check_object;
 use policy::ServerName;
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,10 @@ pub(in crate::rest) async fn create(
     Parameters(query): Parameters<CreateQuery>,
     BodyText(text): BodyText,
 ) -> Result<Response, ApiError> {
-    let server = entry::read(&text)?;
+    let mut server = entry::read(&text)?;
+    if !entry::says_sharing(&text) {
+        server.sharing = Sharing::suggested(&server.transport);
+    }
     check_program(&state, principal, &server)?;
     let name = server.name.clone();
     let taken = || {

@@ -48,6 +48,9 @@ pub(in crate::rest) struct ProgramEntry {
     refresh_interval: Option<f64>,
     /// What becomes of a tool that changes; `log` unless given.
     trust: Option<Trust>,
+    /// `auto`, `shared` or `per_client`: which clients share a process or a session; `auto` unless given.
+    #[schema(pattern = "^(auto|shared|per_client)$")]
+    sharing: Option<String>,
 }
 
 /// A server that is reached over HTTP.
@@ -82,6 +85,9 @@ pub(in crate::rest) struct AddressEntry {
     refresh_interval: Option<f64>,
     /// What becomes of a tool that changes; `log` unless given.
     trust: Option<Trust>,
+    /// `auto`, `shared` or `per_client`: which clients share a process or a session; `auto` unless given.
+    #[schema(pattern = "^(auto|shared|per_client)$")]
+    sharing: Option<String>,
 }
 
 /// The name of an environment variable.
@@ -118,6 +124,8 @@ pub(in crate::rest) struct ServerPatch {
     #[schema(minimum = 0.001, maximum = 86_400)]
     refresh_interval: Option<f64>,
     trust: Option<Trust>,
+    #[schema(pattern = "^(auto|shared|per_client)$")]
+    sharing: Option<String>,
 }
 
 /// Reads an entry. A key that nothing reads is refused here: in a file it may belong to somebody
@@ -134,6 +142,12 @@ pub(super) fn read(text: &str) -> Result<ServerConfig, ApiError> {
         }
         None => Ok(server),
     }
+}
+
+/// Whether the entry says which clients share the server.
+pub(super) fn says_sharing(text: &str) -> bool {
+    let entry = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text);
+    entry.is_ok_and(|entry| entry.contains_key("sharing"))
 }
 
 fn refused(fault: &Fault) -> ApiError {

@@ -1,4 +1,4 @@
-//! Names on `/mcp/direct`: those of tools and prompts begin with the name of their server.
+//! Names where all upstreams are one server: those of tools and prompts begin with the name of their server.
 
 use std::sync::Arc;
 
@@ -15,25 +15,31 @@ struct Named {
     name: String,
 }
 
-pub(super) fn prefixed(server: &ServerName, name: &str) -> String {
+pub(in crate::endpoint) fn prefixed(server: &ServerName, name: &str) -> String {
     format!("{server}{SEPARATOR}{name}")
 }
 
 /// The upstream that a name belongs to, and what it is called there. No server's name has the
 /// separator in it.
-pub(super) fn resolve<'n>(fleet: &Fleet, name: &'n str) -> Option<(Arc<Upstream>, &'n str)> {
+pub(in crate::endpoint) fn resolve<'n>(
+    fleet: &Fleet,
+    name: &'n str,
+) -> Option<(Arc<Upstream>, &'n str)> {
     let (server, own_name) = name.split_once(SEPARATOR)?;
     Some((fleet.get(&server.parse().ok()?)?, own_name))
 }
 
-/// A definition under its name on this endpoint; everything else in it stays as it was written.
-pub(super) fn renamed(server: &ServerName, definition: &RawValue) -> Option<Box<RawValue>> {
+/// A definition under its name there; everything else in it stays as it was written.
+pub(in crate::endpoint) fn renamed(
+    server: &ServerName,
+    definition: &RawValue,
+) -> Option<Box<RawValue>> {
     let Named { name } = serde_json::from_str(definition.get()).ok()?;
     with_name(definition, &prefixed(server, &name))
 }
 
 /// An object with another `name`.
-pub(super) fn with_name(object: &RawValue, name: &str) -> Option<Box<RawValue>> {
+pub(in crate::endpoint) fn with_name(object: &RawValue, name: &str) -> Option<Box<RawValue>> {
     let mut members = Members::parse(object).ok()?;
     members.set("name", to_raw_value(name).ok()?);
     members.to_raw().ok()

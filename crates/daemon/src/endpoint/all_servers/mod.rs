@@ -1,5 +1,5 @@
-//! `/mcp/direct`: all upstreams at once. Tools and prompts are called `server__name`; resources
-//! keep their addresses and go to the upstream that announced them.
+//! Everything but tools of all upstreams at once, for `/mcp` and `/mcp/direct`. Prompts are called
+//! `server__name`; resources keep their addresses and go to the upstream that announced them.
 
 mod lists;
 mod names;
@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use mcp::modern::ParameterHeaders;
-use mcp::server::{Connection, InitializeResult, RequestContext, Service};
+use mcp::server::{Connection, RequestContext};
 use mcp::{ErrorObject, Members, Notification, RawValue, Request, codes};
 use policy::ServerName;
 use serde::Deserialize;
@@ -19,23 +18,19 @@ use serde_json::{Map, Value, json};
 use upstream::Upstream;
 
 use self::lists::{Listing, Wanted, gather};
-use self::names::{renamed, resolve, with_name};
+pub(super) use self::names::{renamed, resolve, with_name};
 use self::owners::Owners;
 use super::clients::Clients;
-use super::relay::{Answer, call_tool, forward, raw, to_error, tools_list, until_interrupted};
-use super::server::{
-    Named, Resource, connected, empty_object, let_go, log_level, parameter_headers, parse,
-};
-use crate::engine::{CallRequest, Engine, ServerInForce};
-
-const INSTRUCTIONS: &str = "All connected MCP servers at once. The names of tools and prompts begin \
-with the name of their server and two underscores.";
+use super::relay::{Answer, forward, raw, to_error};
+use super::server::{Named, Resource, connected, empty_object, let_go, log_level, parse};
+use crate::engine::Engine;
 
 /// How long a list waits for upstreams that are just being connected.
 const CONNECTING_PATIENCE: Duration = Duration::from_secs(10);
 
+/// The upstreams as one server, and what is kept for the clients of one endpoint.
 #[derive(Debug)]
-pub(crate) struct DirectEndpoint {
+pub(super) struct AllServers {
     engine: Arc<Engine>,
     owners: Owners,
     pub(super) clients: Clients,
@@ -59,42 +54,45 @@ struct Reference {
     uri: Option<String>,
 }
 
-// === impl DirectEndpoint ===
+// === impl AllServers ===
 
-impl DirectEndpoint {
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
+impl AllServers {
+    pub(super) fn new(engine: Arc<Engine>, clients: Clients) -> Self {
         Self {
             engine,
             owners: Owners::default(),
-            clients: Clients::default(),
+            clients,
         }
     }
 
-    async fn answer(&self, request: Request, context: RequestContext) -> Answer {
-        match request.method.as_str() {
-            "tools/list" => self.tools().await,
-            "tools/call" => self.call_tool(&request, &context).await,
-            "prompts/list" => self.prompts(&context).await,
-            "prompts/get" => self.get_prompt(request, &context).await,
-            "resources/list" => self.resources(&context).await,
-            "resources/templates/list" => self.templates(&context).await,
+    /// Answers a request for anything but tools. None if this is no such request.
+    pub(super) async fn answer(
+        &self,
+        request: &Request,
+        context: &RequestContext,
+    ) -> Option<Answer> {
+        Some(match request.method.as_str() {
+            "prompts/list" => self.prompts(context).await,
+            "prompts/get" => self.get_prompt(request, context).await,
+            "resources/list" => self.resources(context).await,
+            "resources/templates/list" => self.templates(context).await,
             "resources/read" | "resources/directory/read" | "skills/get" => {
-                self.read(request, &context).await
+                self.read(request, context).await
             }
-            "skills/list" => self.skills(&context).await,
-            "resources/subscribe" => self.subscribe(&request, &context).await,
-            "resources/unsubscribe" => self.unsubscribe(&request, &context).await,
-            "completion/complete" => self.complete(request, &context).await,
-            "logging/setLevel" => self.set_level(&request, &context).await,
+            "skills/list" => self.skills(context).await,
+            "resources/subscribe" => self.subscribe(request, context).await,
+            "resources/unsubscribe" => self.unsubscribe(request, context).await,
+            "completion/complete" => self.complete(request, context).await,
+            "logging/setLevel" => self.set_level(request, context).await,
             "tasks/get" | "tasks/update" | "tasks/cancel" | "tasks/result" => {
-                self.task(request, &context).await
+                self.task(request, context).await
             }
-            _ => self.unknown(request, &context).await,
-        }
+            _ => return None,
+        })
     }
 
     /// Those upstreams that can be asked now, in the order of the config.
-    async fn ready(&self) -> Vec<Arc<Upstream>> {
+    pub(super) async fn ready(&self) -> Vec<Arc<Upstream>> {
         let deadline = Instant::now() + CONNECTING_PATIENCE;
         let mut upstreams = self.engine.upstreams();
         let configured = self.configured();
@@ -107,37 +105,6 @@ impl DirectEndpoint {
         upstreams.into_iter().filter(is_ready).collect()
     }
 
-    /// All tools that are known, those of servers that are just not there included: the list does
-    /// not change with every hiccup.
-    async fn tools(&self) -> Answer {
-        self.ready().await;
-        let in_force = self.engine.current().await;
-        let states = in_force.servers().flat_map(ServerInForce::tools);
-        let tools = states
-            .filter(|state| state.hold.is_none())
-            .map(|state| state.definition())
-            .filter_map(|tool| renamed(tool.id.server(), &tool.raw));
-        tools_list(tools)
-    }
-
-    async fn call_tool(&self, request: &Request, context: &RequestContext) -> Answer {
-        let params = request.params.clone().unwrap_or_else(empty_object);
-        let Named { name, arguments } = parse(&request.method, Some(&params))?;
-        let client = self.clients.on_behalf(context);
-        let Some((upstream, own_name)) = resolve(self.engine.fleet(), &name) else {
-            // Refused where every call is refused, and recorded there.
-            let id = name.replacen("__", ":", 1);
-            let call = CallRequest::direct(id, arguments, params.clone());
-            return call_tool(&self.engine, &name, &call, &client, context).await;
-        };
-        let sent = with_name(&params, own_name).ok_or_else(not_an_object)?;
-        let id = format!("{}:{own_name}", upstream.name());
-        let call = CallRequest::direct(id, arguments, sent);
-        let result = call_tool(&self.engine, &name, &call, &client, context).await?;
-        self.owners.learn_task(upstream.name(), &result);
-        Ok(result)
-    }
-
     async fn prompts(&self, context: &RequestContext) -> Answer {
         let listing = self.list("prompts/list", "prompts", context).await;
         let prompts: Vec<_> = listing
@@ -148,8 +115,8 @@ impl DirectEndpoint {
         raw(&json!({ "prompts": prompts }))
     }
 
-    async fn get_prompt(&self, request: Request, context: &RequestContext) -> Answer {
-        let params = request.params.unwrap_or_else(empty_object);
+    async fn get_prompt(&self, request: &Request, context: &RequestContext) -> Answer {
+        let params = request.params.clone().unwrap_or_else(empty_object);
         let Named { name, .. } = parse(&request.method, Some(&params))?;
         let (upstream, own_name) = self.owner_of_name("prompt", &name)?;
         let sent = with_name(&params, &own_name).ok_or_else(not_an_object)?;
@@ -214,11 +181,12 @@ impl DirectEndpoint {
     }
 
     /// Reads a resource where it is, or wherever it turns out to be.
-    async fn read(&self, request: Request, context: &RequestContext) -> Answer {
+    async fn read(&self, request: &Request, context: &RequestContext) -> Answer {
         let method = request.method.as_str();
         let Resource { uri } = parse(method, request.params.as_deref())?;
         if let Some(owner) = self.owner_of_resource(&uri, context).await {
-            return self.pass(owner, method, request.params, context).await;
+            let params = request.params.clone();
+            return self.pass(owner, method, params, context).await;
         }
         let mut refusal: Option<ErrorObject> = None;
         for upstream in self.ready().await {
@@ -236,8 +204,8 @@ impl DirectEndpoint {
         Err(refusal.unwrap_or_else(|| no_such_resource(&uri)))
     }
 
-    async fn complete(&self, request: Request, context: &RequestContext) -> Answer {
-        let params = request.params.unwrap_or_else(empty_object);
+    async fn complete(&self, request: &Request, context: &RequestContext) -> Answer {
+        let params = request.params.clone().unwrap_or_else(empty_object);
         let Completion { reference } = parse(&request.method, Some(&params))?;
         let Reference { name, uri } = parse(&request.method, Some(reference))?;
         let (upstream, sent) = match (name, uri) {
@@ -296,7 +264,7 @@ impl DirectEndpoint {
         Ok(empty_object())
     }
 
-    async fn task(&self, request: Request, context: &RequestContext) -> Answer {
+    async fn task(&self, request: &Request, context: &RequestContext) -> Answer {
         let Task { task_id } = parse(&request.method, request.params.as_deref())?;
         let owner = self.owners.of_task(&task_id);
         let mut owner = owner.and_then(|owner| self.engine.fleet().get(&owner));
@@ -307,26 +275,14 @@ impl DirectEndpoint {
         }
         match owner {
             Some(owner) => {
-                self.pass(owner, &request.method, request.params, context)
-                    .await
+                let params = request.params.clone();
+                self.pass(owner, &request.method, params, context).await
             }
             None => Err(ErrorObject::method_not_found(&request.method)),
         }
     }
 
-    /// A method that says nothing about whose it is can only go to the one upstream there is.
-    async fn unknown(&self, request: Request, context: &RequestContext) -> Answer {
-        match self.engine.upstreams().as_slice() {
-            [only] => {
-                let only = Arc::clone(only);
-                self.pass(only, &request.method, request.params, context)
-                    .await
-            }
-            _ => Err(ErrorObject::method_not_found(&request.method)),
-        }
-    }
-
-    async fn pass(
+    pub(super) async fn pass(
         &self,
         upstream: Arc<Upstream>,
         method: &str,
@@ -355,15 +311,23 @@ impl DirectEndpoint {
             })
     }
 
-    /// What is offered whatever is connected, and the extensions that some upstream knows.
-    fn capabilities(&self) -> Value {
-        let mut capabilities = json!({
-            "tools": {"listChanged": true},
+    /// The server that a result comes from has the task that it began, if it began one.
+    pub(super) fn learn_task(&self, server: &ServerName, result: &RawValue) {
+        self.owners.learn_task(server, result);
+    }
+
+    /// What is offered whatever is connected.
+    pub(super) fn capabilities() -> Value {
+        json!({
             "prompts": {"listChanged": true},
             "resources": {"listChanged": true, "subscribe": true},
             "completions": {},
             "logging": {},
-        });
+        })
+    }
+
+    /// What upstreams know beyond the protocol, all of it together.
+    pub(super) fn add_extensions(&self, capabilities: &mut Value) {
         for kind in ["extensions", "experimental", "tasks"] {
             let mut merged = Map::new();
             for upstream in self.engine.upstreams() {
@@ -373,32 +337,11 @@ impl DirectEndpoint {
                 capabilities[kind] = Value::Object(merged);
             }
         }
-        capabilities
-    }
-}
-
-impl Service for DirectEndpoint {
-    async fn initialize(&self, _: &Connection) -> Result<InitializeResult, ErrorObject> {
-        self.ready().await;
-        Ok(InitializeResult {
-            capabilities: raw(&self.capabilities())?,
-            server_info: raw(&json!({
-                "name": "mcpproxy-direct",
-                "title": "mcpproxy",
-                "version": env!("CARGO_PKG_VERSION")
-            }))?,
-            instructions: Some(INSTRUCTIONS.to_owned()),
-        })
-    }
-
-    async fn request(&self, request: Request, context: RequestContext) -> Answer {
-        // Boxed: the transports move it about, each move a copy of all that it may come to hold.
-        until_interrupted(&self.engine, Box::pin(self.answer(request, context))).await
     }
 
     /// The recipient of a notification is not known, so all upstreams get it.
-    async fn notification(&self, notification: Notification, connection: Arc<Connection>) {
-        let client = Clients::of_connection(&connection);
+    pub(super) async fn notification(&self, notification: Notification, connection: &Connection) {
+        let client = self.clients.of_connection(connection);
         let Notification { method, params } = notification;
         let upstreams = self.engine.upstreams();
         let telling = upstreams
@@ -407,19 +350,16 @@ impl Service for DirectEndpoint {
         join_all(telling).await;
     }
 
-    fn parameter_headers(&self, tool: &str) -> Option<Arc<ParameterHeaders>> {
-        let (upstream, own_name) = resolve(self.engine.fleet(), tool)?;
-        parameter_headers(&self.engine, upstream.name(), own_name)
-    }
-
-    fn closed(&self, connection: &Connection) {
+    /// A client is gone.
+    pub(super) fn closed(&self, connection: &Connection) {
         let mut by_server: BTreeMap<ServerName, Vec<String>> = BTreeMap::new();
         for (uri, server) in self.clients.forget(connection).subscriptions {
             by_server.entry(server).or_default().push(uri);
         }
         for upstream in self.engine.upstreams() {
             let uris = by_server.remove(upstream.name()).unwrap_or_default();
-            let_go(upstream, connection, uris);
+            let client = self.clients.of_connection(connection);
+            let_go(upstream, client, connection, uris);
         }
     }
 }
@@ -459,6 +399,6 @@ fn no_such_resource(uri: &str) -> ErrorObject {
     error
 }
 
-fn not_an_object() -> ErrorObject {
+pub(super) fn not_an_object() -> ErrorObject {
     ErrorObject::invalid_params("Invalid params: an object is needed")
 }
