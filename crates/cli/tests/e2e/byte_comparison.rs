@@ -22,7 +22,7 @@ const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";
 
 /// How long one answer may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How long a legacy server gets to refuse a question of the modern era; some never answer it.
 const REFUSAL: Duration = Duration::from_secs(30);
@@ -353,7 +353,7 @@ async fn ask_all(server: &Server, mut peer: Peer, era: &'static str) -> Vec<(Str
 /// The server itself over its pipes, or mcpproxy in front of it.
 enum Peer {
     Direct {
-        _process: Child,
+        _process: Box<Child>,
         stdin: ChildStdin,
         stdout: Lines<BufReader<ChildStdout>>,
     },
@@ -387,7 +387,7 @@ impl Peer {
             process.stdout.take().unwrap(),
         );
         Self::Direct {
-            _process: process,
+            _process: Box::new(process),
             stdin,
             stdout: BufReader::new(stdout).lines(),
         }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
@@ -18,6 +18,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use testkit::conformance::Eras;
+use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 const BETWEEN_NOTIFICATIONS: Duration = Duration::from_millis(50);
@@ -141,7 +142,7 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let method = format!("notifications/{what}/list_changed");
-        let streams = self.0.streams.lock().expect("the streams").clone();
+        let streams = self.0.streams.lock().await.clone();
         for stream in streams {
             // A stream that has ended needs no news.
             let _ = match what {
@@ -195,7 +196,7 @@ impl ServerHandler for Server {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let stream = context.sink().clone();
-        self.0.streams.lock().expect("the streams").push(stream);
+        self.0.streams.lock().await.push(stream);
         context.cancelled().await;
         Ok(())
     }
