@@ -16,6 +16,8 @@ mod bad_input;
 #[cfg(test)]
 mod both_eras;
 #[cfg(test)]
+mod byte_comparison;
+#[cfg(test)]
 mod canary;
 #[cfg(test)]
 mod canary_shapes;

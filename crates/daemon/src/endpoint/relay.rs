@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::mpsc;
-use upstream::{CallError, Forward, OnBehalf, Upstream};
+use upstream::{CallError, Forward, OnBehalf, ServerIdentity, Upstream};
 
 use crate::engine::{CallRequest, Caller, Engine};
 
@@ -123,7 +123,26 @@ pub(super) async fn forward(
             repeatable: false,
         })
     });
-    answer.await?.map_err(to_error)
+    answer.await?.map_err(|error| {
+        let mut error = to_error(error);
+        let status = upstream.status();
+        let legacy = |identity: &ServerIdentity| !identity.protocol.is_modern();
+        if context.connection.protocol.is_modern()
+            && status.server.as_ref().is_some_and(legacy)
+            && error.code == codes::INVALID_PARAMS
+            && !is_of_protocol(method)
+        {
+            // The Python SDK 1.x answers a method that it does not know in the words for wrong parameters.
+            error.code = codes::METHOD_NOT_FOUND;
+        }
+        error
+    })
+}
+
+/// Whether the protocol has the method among those that servers answer.
+fn is_of_protocol(method: &str) -> bool {
+    const PREFIXES: [&str; 5] = ["completion/", "prompts/", "resources/", "tasks/", "tools/"];
+    PREFIXES.iter().any(|prefix| method.starts_with(prefix))
 }
 
 /// Calls a tool on the one path, and answers as the upstream did. `name` is the tool's name at this endpoint.

@@ -3,6 +3,7 @@
 //!
 //! Unlike the scripted upstream these are built on the product's own wire, so they prove nothing
 //! by themselves: the suite judges them first without a proxy, and then with one in between.
+//! `foreign` has servers on SDKs of others for the same suite.
 
 mod answers;
 mod asking;
@@ -10,6 +11,7 @@ mod calls;
 mod client;
 mod eras;
 mod fixture;
+mod foreign;
 mod http;
 mod listening;
 mod local;
@@ -24,5 +26,6 @@ mod two_endpoints;
 
 pub use client::use_everything;
 pub use eras::Eras;
+pub use foreign::{ForeignServer, ForeignTransport, ListeningServer, Sdk, test_tools};
 pub use listening::Fixture;
 pub use stdio::serve as serve_stdio;

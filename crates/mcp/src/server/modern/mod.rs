@@ -49,8 +49,9 @@ use crate::lock::lock;
 use crate::modern::{methods, result_type};
 use crate::{ErrorObject, Notification, ProtocolVersion};
 
-/// How long a first question waits for others, so that they go to the client together.
-const GATHER: Duration = Duration::from_millis(10);
+/// How long a first question waits for others, so that they go to the client together. Over HTTP a server sends each
+/// in a piece of its own.
+const GATHER: Duration = Duration::from_millis(100);
 
 /// The modern side of an endpoint or a pipe.
 #[derive(Debug)]

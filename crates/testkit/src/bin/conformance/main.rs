@@ -4,6 +4,7 @@
 //! It fails when a scenario, scored or not, does not pass and the protocol gives no reason why it
 //! could not. `scripts/conformance` installs what it needs and runs it.
 
+mod comparison;
 mod leg;
 mod place;
 mod prefix;
@@ -31,7 +32,7 @@ struct Arguments {
     /// The suite's script.
     #[arg(long)]
     suite: PathBuf,
-    /// Only the legs with this in their title.
+    /// Only the legs and servers with this in their title.
     #[arg(long, default_value = "")]
     only: String,
 }
@@ -47,12 +48,19 @@ async fn main() -> anyhow::Result<ExitCode> {
         .iter()
         .filter(|leg| leg.title.contains(&only))
         .collect();
-    anyhow::ensure!(!legs.is_empty(), "no leg has '{only}' in its title");
     let runs = stream::iter(legs.into_iter().map(|leg| leg.run(&suite)));
     let runs: Vec<_> = runs.buffered(AT_ONCE).collect().await;
     let results = runs.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-    writeln!(std::io::stdout(), "{}", report::of(&results))?;
-    let passed = results.iter().all(leg::LegResult::passed);
+    let comparisons = comparison::run(&suite, &only).await?;
+    anyhow::ensure!(
+        !results.is_empty() || !comparisons.is_empty(),
+        "no leg and no server has '{only}' in its title"
+    );
+    let mut out = std::io::stdout();
+    writeln!(out, "{}", report::of(&results))?;
+    writeln!(out, "{}", report::of_comparisons(&comparisons))?;
+    let passed = results.iter().all(leg::LegResult::passed)
+        && comparisons.iter().all(comparison::Comparison::holds);
     Ok(if passed {
         ExitCode::SUCCESS
     } else {

@@ -105,7 +105,7 @@ impl Upstream {
     }
 }
 
-async fn daemon(servers: Value, names: &[&str]) -> anyhow::Result<TestDaemon> {
+pub(crate) async fn daemon(servers: Value, names: &[&str]) -> anyhow::Result<TestDaemon> {
     let home = Home::new(&beside("mcpproxy")?);
     let daemon = TestDaemon::with_servers(home, servers).await;
     for name in names {
@@ -129,6 +129,6 @@ fn beside(program: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// The suite looks whether a server minds the name it is called by.
-fn as_localhost(url: &str) -> String {
+pub(crate) fn as_localhost(url: &str) -> String {
     url.replacen("127.0.0.1", "localhost", 1)
 }

@@ -75,8 +75,27 @@ impl Outcome {
 // === impl Suite ===
 
 impl Suite {
-    /// Judges the server at a URL by all scenarios of a revision.
+    /// Judges the server at a URL by all scenarios of a revision, and by those of extensions.
     pub(crate) async fn server(&self, url: &str, revision: Revision) -> anyhow::Result<Outcome> {
+        let mut outcome = self.requirements(url, revision).await?;
+        // Extensions are announced in the modern era only.
+        if revision == Revision::Modern {
+            for name in EXTENSIONS {
+                // On no list of the revision, so the suite has to be urged.
+                let subject = ["server", "--force", "--url", url];
+                let scenario = self.scenario(&subject, name, false, revision).await?;
+                outcome.scenarios.push(scenario);
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Judges the server at a URL by all scenarios of a revision.
+    pub(crate) async fn requirements(
+        &self,
+        url: &str,
+        revision: Revision,
+    ) -> anyhow::Result<Outcome> {
         let results = tempfile::tempdir()?;
         let output = self
             .run([
@@ -99,14 +118,6 @@ impl Suite {
         }
         for scenario in scenarios.iter_mut().filter(|scenario| !scenario.passed) {
             scenario.complaints = complaints(results.path(), &scenario.name)?;
-        }
-        // Extensions are announced in the modern era only.
-        if revision == Revision::Modern {
-            for name in EXTENSIONS {
-                // On no list of the revision, so the suite has to be urged.
-                let subject = ["server", "--force", "--url", url];
-                scenarios.push(self.scenario(&subject, name, false, revision).await?);
-            }
         }
         Ok(Outcome { scenarios })
     }
