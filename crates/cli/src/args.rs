@@ -7,6 +7,7 @@ mod examples;
 mod number;
 mod upstream;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -478,9 +479,46 @@ pub(crate) enum ConfigCommand {
     },
 }
 
+/// Whether a command line that is not understood asks for JSON: `-o json`, `-ojson` or `-o=json`.
+pub(crate) fn asks_for_json(arguments: impl IntoIterator<Item = OsString>) -> bool {
+    let mut follows = false;
+    for argument in arguments {
+        let Some(argument) = argument.to_str() else {
+            follows = false;
+            continue;
+        };
+        // What comes after it belongs to another program.
+        if argument == "--" {
+            return false;
+        }
+        let attached = argument.strip_prefix("-o");
+        let value = match attached {
+            _ if follows => Some(argument),
+            Some(value) => Some(value.strip_prefix('=').unwrap_or(value)),
+            None => None,
+        };
+        if matches!(value, Some("json" | "jsonl")) {
+            return true;
+        }
+        follows = argument == "-o";
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wish_for_json_is_seen_in_any_spelling() {
+        let asks = |line: &str| asks_for_json(line.split(' ').map(OsString::from));
+        for line in ["-o json x", "x -ojson", "x -o=jsonl"] {
+            assert!(asks(line), "{line}");
+        }
+        for line in ["x", "-o table json", "call -- -o json", "--only json"] {
+            assert!(!asks(line), "{line}");
+        }
+    }
 
     #[test]
     fn the_command_line_is_sound() {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use serde_json::{Value, json};
+
 /// The exit codes, which are part of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -30,6 +32,20 @@ impl Exit {
         ];
         let known = all.into_iter().find(|exit| *exit as u8 == code);
         known.unwrap_or(Self::Failed)
+    }
+
+    /// The code of an error that has none of its own.
+    fn code(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Failed => "FAILED",
+            Self::Usage => "USAGE",
+            Self::Unreachable => "DAEMON_UNREACHABLE",
+            Self::Config => "CONFIG_INVALID",
+            Self::Refused => "REFUSED",
+            Self::NotFound => "NOT_FOUND",
+            Self::Findings => "FINDINGS",
+        }
     }
 }
 
@@ -82,6 +98,19 @@ impl Failure {
     pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
+    }
+
+    /// The same for programs. A failure without a code of its own has that of its exit code.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "error": {
+                "code": self.code.as_deref().unwrap_or(self.exit.code()),
+                "message": self.what,
+                "why": self.why,
+                "hint": self.advice,
+            },
+            "exit_code": self.exit as u8,
+        })
     }
 
     /// What failed and why, where there is room for one line only.

@@ -28,7 +28,7 @@ use mimalloc::MiMalloc;
 use crate::args::{Cli, Command};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::logging::LogFile;
-use crate::printer::Printer;
+use crate::printer::{Format, Printer};
 
 /// What a call allocates on one thread is mostly freed by another, the log's; the usual allocator
 /// has them wait for each other.
@@ -47,11 +47,15 @@ fn main() -> ExitCode {
         Ok(false) => {}
         Err(error) => error.exit(),
     }
-    let matches = args::command().get_matches();
-    let mut cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
-        Err(error) => error.exit(),
+    let parsed = args::command().try_get_matches().and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches)?;
+        Ok((cli, matches))
+    });
+    let (mut cli, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return misused(&error),
     };
+    let format = cli.global.output;
     cli.global.output_is_given = matches.value_source("output") == Some(ValueSource::CommandLine);
     let log_file = logging::start(&cli.command);
     // One thread serves all calls: with more, a call begins on one and ends on another, and waking
@@ -74,10 +78,29 @@ fn main() -> ExitCode {
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            Printer::failure(&failure);
+            Printer::failure(&failure, format);
             failure.exit.into()
         }
     }
+}
+
+/// Ends a program whose command line is not understood, or that was asked for help. A program that asked for
+/// JSON gets its error as JSON.
+fn misused(error: &clap::Error) -> ExitCode {
+    let arguments = std::env::args_os().skip(1);
+    if !error.use_stderr() || !args::asks_for_json(arguments) {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let what = lines.next().unwrap_or_default();
+    let what = what.strip_prefix("error: ").unwrap_or(what);
+    let rest: Vec<&str> = lines.collect();
+    let failure = Failure::new(Exit::Usage, what)
+        .why(rest.join("; "))
+        .advice("see `mcpproxy help`");
+    Printer::failure(&failure, Format::Json);
+    failure.exit.into()
 }
 
 async fn run(cli: Cli, log_file: &LogFile) -> Outcome {

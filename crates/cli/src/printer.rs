@@ -182,8 +182,17 @@ impl Printer {
         write_aside(&format!("warning: {text}\n"));
     }
 
-    pub(crate) fn failure(failure: &Failure) {
-        write_aside(&format!("{}\n", escape::lines(&failure.to_string())));
+    /// Tells a failure: to a program as one JSON object on a line, to a person in words.
+    pub(crate) fn failure(failure: &Failure, format: Format) {
+        match format {
+            Format::Json | Format::Jsonl => {
+                let text = escape::json(&failure.to_json().to_string());
+                write_aside(&format!("{text}\n"));
+            }
+            Format::Table | Format::Yaml => {
+                write_aside(&format!("{}\n", escape::lines(&failure.to_string())));
+            }
+        }
     }
 
     /// A table without lines, as wide as the terminal at most. Text is escaped here.

@@ -211,7 +211,6 @@ pub fn launch_context(data_dir: &DataDir, watchdog: Watchdog, config: &Config) -
         watchdog,
         log_dir: Some(data_dir.logs()),
         environment: |name| std::env::var(name).ok(),
-        dormant: false,
         eras: EraMemory::at(&data_dir.eras()),
     }
 }

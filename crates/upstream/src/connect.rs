@@ -48,9 +48,6 @@ pub struct LaunchContext {
     pub log_dir: Option<std::path::PathBuf>,
     /// What `${env:NAME}` in the config refers to.
     pub environment: fn(&str) -> Option<String>,
-    /// Whether upstreams are only known and none is started, as for a command that edits the
-    /// config while no daemon runs.
-    pub dormant: bool,
     pub eras: EraMemory,
     /// Knows the secrets of all servers: one may write or quote those of another.
     pub redactor: SharedRedactor,

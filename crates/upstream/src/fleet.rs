@@ -143,7 +143,6 @@ impl Fleet {
     pub async fn try_out(&self, server: ServerConfig, deadline: Instant) -> Arc<Status> {
         let launch_context = LaunchContext {
             log_dir: None,
-            dormant: false,
             ..self.launch_context.clone()
         };
         let server = ServerConfig {

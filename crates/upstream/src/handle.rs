@@ -186,13 +186,12 @@ impl Upstream {
         shared: Shared,
         known_tools: Vec<Arc<ToolDefinition>>,
     ) -> Self {
-        let awake = server.enabled && !launch_context.dormant;
-        let first = match (server.enabled, awake) {
-            (false, _) => State::Disabled,
-            (true, false) => State::Stopped,
-            (true, true) => State::Connecting,
+        let enabled = server.enabled;
+        let (first, known_tools) = if enabled {
+            (State::Connecting, known_tools)
+        } else {
+            (State::Disabled, Vec::new())
         };
-        let known_tools = if awake { known_tools } else { Vec::new() };
         let (status_sender, status) = watch::channel(Arc::new(Status::new(first, known_tools)));
         let orders = Orders::default();
         let connection = Arc::new(ArcSwapOption::empty());
@@ -200,7 +199,11 @@ impl Upstream {
             .log_dir
             .as_ref()
             .map(|directory| directory.join(format!("server-{}.log", server.name)));
-        let log = StderrLog::new(log_path.as_deref(), awake, launch_context.redactor.clone());
+        let log = StderrLog::new(
+            log_path.as_deref(),
+            enabled,
+            launch_context.redactor.clone(),
+        );
         let server_limits = Arc::new(ArcSwap::from_pointee(ServerLimits::of(&server)));
         let connector = Connector {
             server: server.clone(),
@@ -238,7 +241,7 @@ impl Upstream {
             retries: shared.retries,
             current: std::sync::Mutex::default(),
         };
-        if awake {
+        if enabled {
             tokio::spawn(actor.run());
         }
         Self {

@@ -32,6 +32,8 @@ mod cli_connect;
 #[cfg(test)]
 mod cli_doctor;
 #[cfg(test)]
+mod cli_errors;
+#[cfg(test)]
 mod cli_hostile;
 #[cfg(test)]
 mod cli_move;

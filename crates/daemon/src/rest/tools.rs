@@ -30,7 +30,8 @@ pub(super) struct ListQuery {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Tools {
+#[schema(as = Tools)]
+pub(super) struct ToolListing {
     tools: Vec<ToolView>,
     total: usize,
     /// Shown only when there are any: servers that are being connected. Their tools are those they last had.
@@ -98,7 +99,7 @@ pub(super) struct CallResult {
     tag = "tools",
     params(ListQuery),
     responses(
-        (status = 200, description = "The tools.", body = Answer<Tools>),
+        (status = 200, description = "The tools.", body = Answer<ToolListing>),
         (status = 400, description = "A parameter is not understood.", body = ErrorBody),
         (status = 404, description = "There is no such server.", body = ErrorBody),
     ),
@@ -106,7 +107,7 @@ pub(super) struct CallResult {
 pub(super) async fn list(
     State(state): State<AppState>,
     Parameters(query): Parameters<ListQuery>,
-) -> ApiResult<Tools> {
+) -> ApiResult<ToolListing> {
     tools(&state, query).await
 }
 
@@ -117,7 +118,7 @@ pub(super) async fn list(
     tag = "servers",
     params(ServerPath),
     responses(
-        (status = 200, description = "The tools.", body = Answer<Tools>),
+        (status = 200, description = "The tools.", body = Answer<ToolListing>),
         (status = 400, description = "That is not a name.", body = ErrorBody),
         (status = 404, description = "There is no such server.", body = ErrorBody),
     ),
@@ -125,13 +126,13 @@ pub(super) async fn list(
 pub(super) async fn of_server(
     State(state): State<AppState>,
     Segment(name): Segment,
-) -> ApiResult<Tools> {
+) -> ApiResult<ToolListing> {
     find(&state.engine, &name)?;
     let (server, lane) = (Some(name), None);
     tools(&state, ListQuery { server, lane }).await
 }
 
-async fn tools(state: &AppState, query: ListQuery) -> ApiResult<Tools> {
+async fn tools(state: &AppState, query: ListQuery) -> ApiResult<ToolListing> {
     let engine = &state.engine;
     if let Some(name) = &query.server {
         known_server(engine, name)?;
@@ -141,7 +142,7 @@ async fn tools(state: &AppState, query: ListQuery) -> ApiResult<Tools> {
     let starting = in_force.starting(only.as_ref());
     let tools = off_thread(move || views(&in_force, &query)).await;
     let total = tools.len();
-    Ok(Data(Tools {
+    Ok(Data(ToolListing {
         tools,
         total,
         starting,

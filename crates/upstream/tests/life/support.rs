@@ -117,7 +117,6 @@ impl Setup {
             watchdog: Watchdog::of_program(watchdog_program().to_owned()),
             log_dir: None,
             environment: |_| None,
-            dormant: false,
             eras: EraMemory::default(),
             redactor: redact::SharedRedactor::default(),
         };

@@ -43,15 +43,12 @@ impl Moving {
         };
         let mut moves = false;
         for origin in &candidate.origins {
-            match reason_to_stay(origin, present) {
-                Some(why) => {
-                    let name = &origin.name;
-                    self.notes.push(format!("'{name}' stays: {why}"));
-                }
-                None => {
-                    self.leaving.push(origin.clone());
-                    moves = true;
-                }
+            if let Some(why) = reason_to_stay(origin, present) {
+                let name = &origin.name;
+                self.notes.push(format!("'{name}' stays: {why}"));
+            } else {
+                self.leaving.push(origin.clone());
+                moves = true;
             }
         }
         if !moves {
