@@ -118,11 +118,18 @@ impl Engine {
         self.once(|in_force| in_force.is_current(&self.fleet)).await
     }
 
-    /// Waits until what is in force is as wanted, and not longer than a publication may take.
+    /// Waits until what is in force is as wanted or has been published twice: the second publication
+    /// began after this call, so what it lacks is newer, and while upstreams start one after the
+    /// other there is always something newer.
     async fn once(&self, is_wanted: impl Fn(&InForce) -> bool) -> Arc<InForce> {
         let mut published = self.published.subscribe();
-        let is_wanted = || is_wanted(&self.in_force.load());
-        let waiting = async { while !is_wanted() && published.changed().await.is_ok() {} };
+        let waiting = async {
+            for _ in 0..2 {
+                if is_wanted(&self.in_force.load()) || published.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
         if tokio::time::timeout(PUBLICATION, waiting).await.is_err() {
             tracing::warn!("the tools of an upstream are not published in time");
         }

@@ -121,7 +121,7 @@ impl Owner {
         let in_force = engine.in_force();
         if !in_force.is_current(&engine.fleet) {
             let (config, pins) = (Arc::clone(&in_force.config), in_force.pins().clone());
-            self.publish(engine, config, pins).await;
+            return self.publish(engine, config, pins).await;
         }
         // Waiting readers compare again: the fleet may be back at what was published.
         engine.published.send_modify(|()| ());
