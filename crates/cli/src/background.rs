@@ -154,8 +154,16 @@ pub(crate) async fn stop(socket: &Path) -> Result<Option<Running>, Failure> {
         }
     };
     let data_dir = socket.parent().unwrap_or(Path::new("/"));
+    let pid = daemon.as_ref().map(|daemon| daemon.pid);
     let gone = async {
         while UnixStream::connect(socket).await.is_ok() || DataDir::is_in_use(data_dir) {
+            // Somebody may have started the next one already.
+            if running(socket)
+                .await
+                .is_ok_and(|next| Some(next.pid) != pid)
+            {
+                return;
+            }
             sleep(PAUSE).await;
         }
     };

@@ -46,7 +46,7 @@ pub enum ActivityLogError {
 
 /// A log that is open for writing.
 #[derive(Debug)]
-pub struct OpenLog {
+pub(crate) struct OpenLog {
     pub activity: Activity,
     /// Where a damaged log was put, in whose place this one is.
     pub set_aside: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub struct OpenLog {
 }
 
 /// Opens the log in the data directory, waiting a little for another process to be done with it.
-pub async fn open_activity(
+pub(crate) async fn open_activity(
     data_dir: &Path,
     config: &Config,
     redactor: &SharedRedactor,

@@ -16,11 +16,10 @@ mod pins;
 mod rest;
 mod started_by;
 
-pub use activity_log::{ActivityLogError, OpenLog, ReadOnlyLog, open_activity, read_activity};
+pub use activity_log::{ActivityLogError, ReadOnlyLog, read_activity};
 pub use catalog::LONGEST_QUERY;
 pub use daemon::{Daemon, StartError, launch_context};
 pub use data_dir::{DataDir, DataDirError, Lock};
-pub use endpoint::AgentEndpoint;
 pub use engine::{CallRequest, Caller, Engine};
 pub use http::{ApiKeyError, Holder, ListenError, held_by, local_router};
 pub use pins::{Pins, PinsError};

@@ -22,6 +22,8 @@ mod canary;
 #[cfg(test)]
 mod canary_shapes;
 #[cfg(test)]
+mod claude_code;
+#[cfg(test)]
 mod cli_call;
 #[cfg(test)]
 mod cli_completion;

@@ -104,12 +104,20 @@ async fn assert_fates(daemon: &TestDaemon, method: &Method, path: &str, expected
     }
 }
 
+const STOP: &str = "/api/v1/stop";
+
 #[tokio::test]
 async fn every_route_knows_whom_to_let_in() {
     let daemon = daemon(false).await;
     for (method, path) in api_routes(&daemon).await {
-        assert_fates(&daemon, &method, &path, API).await;
+        // Whoever is let in there ends the daemon.
+        if path != STOP {
+            assert_fates(&daemon, &method, &path, API).await;
+        }
     }
+    let stranger = http_client().post(daemon.url(STOP)).send().await.unwrap();
+    assert_eq!(stranger.status(), 401);
+    assert!(daemon.is_up().await);
     assert_fates(&daemon, &Method::GET, "/events", EVENTS).await;
     for path in ENDPOINTS {
         assert_fates(&daemon, &Method::POST, path, OPEN_MCP).await;

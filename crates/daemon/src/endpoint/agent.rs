@@ -34,12 +34,10 @@ recommendations.";
 
 /// The endpoint for agents: search, three lanes, and the resources and prompts of all upstreams.
 #[derive(Debug)]
-pub struct AgentEndpoint {
+pub(crate) struct AgentEndpoint {
     engine: Arc<Engine>,
     cache: ResponseCache,
     pub(super) servers: AllServers,
-    /// Whether clients hear of changes outside their calls.
-    announces: bool,
 }
 
 /// The params of `tools/call`.
@@ -67,21 +65,11 @@ struct ReadCacheArguments {
 // === impl AgentEndpoint ===
 
 impl AgentEndpoint {
-    /// An endpoint whose client hears nothing outside its calls.
-    pub fn new(engine: Arc<Engine>) -> Self {
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
         Self {
             servers: AllServers::new(Arc::clone(&engine), Clients::sharing()),
             engine,
             cache: ResponseCache::default(),
-            announces: false,
-        }
-    }
-
-    /// An endpoint whose clients are told what upstreams announce.
-    pub(super) fn announcing(engine: Arc<Engine>) -> Self {
-        Self {
-            announces: true,
-            ..Self::new(engine)
         }
     }
 
@@ -230,10 +218,6 @@ impl Service for AgentEndpoint {
     async fn initialize(&self, _connection: &Connection) -> Result<InitializeResult, ErrorObject> {
         let mut capabilities = AllServers::capabilities();
         capabilities["tools"] = json!({});
-        if !self.announces {
-            capabilities["prompts"] = json!({});
-            capabilities["resources"] = json!({});
-        }
         Ok(InitializeResult {
             capabilities: raw(&capabilities)?,
             server_info: raw(&json!({

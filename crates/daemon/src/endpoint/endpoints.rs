@@ -49,7 +49,7 @@ impl Endpoints {
     pub(crate) fn new(engine: Arc<Engine>, draining: CancellationToken) -> Arc<Self> {
         let options = options(&engine, draining);
         let endpoints = Arc::new(Self {
-            agent: Endpoint::new(AgentEndpoint::announcing(Arc::clone(&engine)), &options),
+            agent: Endpoint::new(AgentEndpoint::new(Arc::clone(&engine)), &options),
             direct: Endpoint::new(DirectEndpoint::new(Arc::clone(&engine)), &options),
             options,
             servers: Mutex::default(),

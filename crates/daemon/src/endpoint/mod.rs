@@ -13,5 +13,4 @@ mod relay;
 mod response_cache;
 mod server;
 
-pub use agent::AgentEndpoint;
 pub(crate) use endpoints::Endpoints;

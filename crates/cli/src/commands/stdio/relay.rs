@@ -158,7 +158,7 @@ impl Relay {
 
     /// Requests run side by side; what has no answer keeps its place in the order.
     async fn take(self: &Arc<Self>, text: &[u8]) {
-        let inbound = match Inbound::parse(text) {
+        let inbound = match Inbound::parse_from_client(text) {
             Ok(inbound) => inbound,
             Err(error) => return self.send(error.to_response().encode()).await,
         };

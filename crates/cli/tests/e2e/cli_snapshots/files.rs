@@ -52,6 +52,18 @@ const WITHOUT_DAEMON: &str = "
     override_list_broken_config  tools override list --config .gemini/settings.json
     list_broken_config      upstream list --config .gemini/settings.json
     demo_server_no_file     demo-server --store .gemini
+    logs_nothing            logs
+    logs_json               logs -o json
+    logs_no_lines           logs --lines 0
+    stop_nothing            stop
+    stop_nothing_json       stop -o json
+    stop_broken_config      stop --config .gemini/settings.json
+    restart_broken_config   restart --config .gemini/settings.json
+    service_status          service status
+    service_uninstall       service uninstall
+    service_uninstall_json  service uninstall -o json
+    service_install_broken_config  service install --config .gemini/settings.json
+    restart                 restart
 ";
 
 /// What somebody sees who has just begun. The log comes first: other commands start a daemon, which
