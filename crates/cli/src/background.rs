@@ -256,7 +256,7 @@ enum Start {
     /// By the service manager.
     Service,
     Process {
-        child: Child,
+        child: Box<Child>,
         log: PathBuf,
     },
 }
@@ -298,6 +298,7 @@ impl Start {
             Failure::from_error(Exit::Failed, "the daemon cannot be started", &error)
                 .advice("start it with `mcpproxy serve`")
         })?;
+        let child = Box::new(child);
         Ok(Self::Process { child, log })
     }
 

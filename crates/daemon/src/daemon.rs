@@ -133,9 +133,10 @@ impl Daemon {
         };
         let server = self.listeners.serve(&self.routes.dispatch, limits);
         let idle = async {
-            match self.started_by.is_background() {
-                true => unused(&server, &self.engine).await,
-                false => std::future::pending().await,
+            if self.started_by.is_background() {
+                unused(&server, &self.engine).await;
+            } else {
+                std::future::pending::<()>().await;
             }
         };
         tokio::select! {

@@ -56,12 +56,11 @@ pub(crate) async fn run(
                         Some(false) => "it does not run",
                         None => "there is no service manager to ask whether it runs",
                     };
-                    printer.text(&match installed {
-                        true => format!("installed as {shown}; {running}\n"),
-                        false => {
-                            "no service is installed; install it with `mcpproxy service install`\n"
-                                .to_owned()
-                        }
+                    printer.text(&if installed {
+                        format!("installed as {shown}; {running}\n")
+                    } else {
+                        "no service is installed; install it with `mcpproxy service install`\n"
+                            .to_owned()
                     });
                 }
                 _ => printer.data(

@@ -14,7 +14,7 @@ pub(crate) async fn run(settings: &Settings, printer: &Printer) -> Outcome {
     let pid = stopped.map(|daemon| daemon.pid);
     match (printer.format, pid) {
         (Format::Table, Some(pid)) => {
-            printer.text(&format!("the daemon has ended (process {pid})\n"))
+            printer.text(&format!("the daemon has ended (process {pid})\n"));
         }
         (Format::Table, None) => printer.text("no daemon is running\n"),
         _ => printer.data(&json!({ "stopped": pid }), None),

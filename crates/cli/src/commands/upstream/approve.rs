@@ -19,8 +19,7 @@ pub(super) async fn run(
 ) -> Outcome {
     let api = Api::start(settings).await?;
     api.connected(&selection.server).await?;
-    let outcome = approve(selection, &api, printer).await;
-    outcome
+    approve(selection, &api, printer).await
 }
 
 async fn approve(selection: &ToolSelection, api: &Api, printer: &Printer) -> Outcome {
