@@ -113,7 +113,7 @@ async fn without_a_service_manager_the_file_is_written_and_commands_go_on() {
         .succeeded();
 }
 
-/// systemd's own judgement of the unit, where it is installed.
+/// systemd's own judgement of the unit.
 #[tokio::test]
 async fn systemd_accepts_the_unit() {
     let home = home();
@@ -131,10 +131,13 @@ async fn systemd_accepts_the_unit() {
         .command_of("systemd-analyze".as_ref())
         .args(["verify", "--user", "--man=no"])
         .arg(&unit)
+        // Where systemd has no instance for the user, it still wants a place for one.
+        .env("XDG_RUNTIME_DIR", home.path())
         .output()
         .await
         .expect("systemd-analyze is installed by scripts/test");
     let said = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success(), "{said}\n{text}");
     // What it says of other units of the machine is not ours.
     let ours = said.lines().filter(|line| line.contains("mcpproxy"));
     assert_eq!(ours.collect::<Vec<_>>(), Vec::<&str>::new(), "{text}");
