@@ -37,6 +37,12 @@ async fn the_list_shows_states_lanes_and_what_to_do() {
     .await;
     assert_list(&daemon.home).await;
     let (home, _) = daemon.stop().await;
+    // The next list starts a daemon, and its servers need a moment.
+    wait_until("all servers have come to rest", DEADLINE, async || {
+        let listed = home.cli(["upstream", "list"]).await;
+        !listed.succeeded().stdout.contains("connecting")
+    })
+    .await;
     assert_list(&home).await;
 }
 
