@@ -184,13 +184,18 @@ impl Connection {
         &self,
         answer: Result<Box<RawValue>, RequestError>,
     ) -> Result<Box<RawValue>, RequestError> {
-        match &answer {
+        self.note(&answer);
+        answer
+    }
+
+    /// The same for a call on another connection to the server.
+    pub(crate) fn note(&self, answer: &Result<Box<RawValue>, RequestError>) {
+        match answer {
             Ok(_) | Err(RequestError::Rpc(_)) => self.health.answered(),
             Err(RequestError::Timeout { .. }) => self.health.timed_out(),
             Err(RequestError::Transport(_)) => self.health.suspect(),
             Err(_) => {}
         }
-        answer
     }
 
     async fn send(

@@ -410,6 +410,11 @@ impl Upstream {
             }
         };
         self.queue.took(sent.elapsed());
+        if let (Chosen::Leased(_), Some(main)) = (&chosen, self.connection.load_full()) {
+            // What is wrong on another connection may be wrong with the server, whose state is that
+            // of the main one.
+            main.note(&answer);
+        }
         match answer {
             Ok(answer) => Ok(answer),
             Err(error) => Err(Box::pin(self.failed(error, Some(&connection))).await),

@@ -76,8 +76,12 @@ impl Setup {
         upstream
     }
 
-    /// Adds an entry as it is.
-    pub(super) fn server(&mut self, name: &str, entry: Value) {
+    /// Adds an entry. Unless it says otherwise, all clients share one process: the cases count
+    /// processes, and their clients come and go by the hundred.
+    pub(super) fn server(&mut self, name: &str, mut entry: Value) {
+        if entry["command"].is_string() && entry["sharing"].is_null() {
+            entry["sharing"] = "shared".into();
+        }
         self.servers.insert(name.to_owned(), entry);
     }
 

@@ -153,7 +153,8 @@ fn place(proxy: &mut Proxy, number: usize, fault: Fault) {
         .home
         .upstream(&format!("{name}-{fault:?}"), &script);
     proxy.records.push(upstream.record());
-    proxy.config["mcpServers"][&name] = upstream.config_with(&json!({"timeout": "2s"}));
+    proxy.config["mcpServers"][&name] =
+        upstream.config_with(&json!({"timeout": "2s", "sharing": "shared"}));
     proxy.daemon.reconfigure(proxy.config.clone());
 }
 

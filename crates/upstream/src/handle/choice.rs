@@ -68,7 +68,10 @@ impl Upstream {
             Err(_) if main.is_modern_only() && self.placement(client, &main) != placement => {
                 Box::pin(self.choose(client, began, sent_by)).await
             }
-            Err(failure) => Err(self.no_connection(&failure)),
+            Err(failure) => {
+                main.health.suspect();
+                Err(self.no_connection(&failure))
+            }
         }
     }
 
