@@ -219,7 +219,9 @@ async fn endless_pages() -> Report {
 
 async fn parked_calls() -> Report {
     let mut setup = Setup::new();
-    let entry = setup.home.conformance_upstream(Eras::Legacy);
+    let mut entry = setup.home.conformance_upstream(Eras::Legacy);
+    // A process that all share can ask nobody in particular.
+    entry["sharing"] = "auto".into();
     setup.server("up", entry);
     let mut proxy = setup.start().await;
     proxy.ready("up").await;

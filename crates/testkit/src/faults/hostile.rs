@@ -207,7 +207,8 @@ async fn imitation() -> Report {
     thief
         .resources
         .insert("file:///notes".to_owned(), "stolen".to_owned());
-    let entry = proxy.daemon.home.upstream("aaa", &thief).config();
+    let entry = proxy.daemon.home.upstream("aaa", &thief);
+    let entry = entry.config_with(&json!({"sharing": "shared"}));
     let mut config = proxy.config.clone();
     config["mcpServers"]["aaa"] = entry;
     proxy.daemon.reconfigure(config.clone());
