@@ -52,7 +52,7 @@ pub(crate) struct Running {
 /// What is behind a socket.
 #[derive(Debug)]
 enum Found {
-    Nobody,
+    NoDaemon,
     /// A daemon that ends, and begins nothing any more.
     Stopping,
     Running(Running),
@@ -90,7 +90,7 @@ pub(crate) async fn ensure(settings: &Settings, data_dir: &Path) -> Result<(), F
             }
             Found::Running(_) => return Ok(()),
             Found::Stopping => {}
-            Found::Nobody => match &mut start {
+            Found::NoDaemon => match &mut start {
                 None => start = Some(Start::begin(settings, data_dir).await?),
                 Some(begun) => match begun.outcome().await? {
                     Started::Waiting => {}
@@ -121,14 +121,14 @@ pub(crate) async fn ensure(settings: &Settings, data_dir: &Path) -> Result<(), F
 /// Asks who is behind a socket. One that takes connections and says nothing is a failure.
 async fn look(socket: &Path) -> Result<Found, Failure> {
     if UnixStream::connect(socket).await.is_err() {
-        return Ok(Found::Nobody);
+        return Ok(Found::NoDaemon);
     }
     match running(socket).await {
         Ok(daemon) => Ok(Found::Running(daemon)),
         Err(failure) if failure.code.as_deref() == Some("STOPPING") => Ok(Found::Stopping),
         // It may have gone between the two.
         Err(failure) if UnixStream::connect(socket).await.is_ok() => Err(failure),
-        Err(_) => Ok(Found::Nobody),
+        Err(_) => Ok(Found::NoDaemon),
     }
 }
 
@@ -142,7 +142,7 @@ pub(crate) async fn running(socket: &Path) -> Result<Running, Failure> {
 /// their grace. Says which daemon it was; `None` if there was none.
 pub(crate) async fn stop(socket: &Path) -> Result<Option<Running>, Failure> {
     let daemon = match look(socket).await? {
-        Found::Nobody => return Ok(None),
+        Found::NoDaemon => return Ok(None),
         Found::Stopping => None,
         Found::Running(daemon) => {
             let api = Api::at(socket).await?;
@@ -157,7 +157,7 @@ pub(crate) async fn stop(socket: &Path) -> Result<Option<Running>, Failure> {
     let pid = daemon.as_ref().map(|daemon| daemon.pid);
     let gone = async {
         while UnixStream::connect(socket).await.is_ok() || DataDir::is_in_use(data_dir) {
-            // Somebody may have started the next one already.
+            // Another client may have started the next one already.
             if running(socket)
                 .await
                 .is_ok_and(|next| Some(next.pid) != pid)
@@ -234,7 +234,7 @@ pub(crate) fn service_definition(settings: &Settings, data_dir: &Path) -> Option
 // === impl Running ===
 
 impl Running {
-    /// Whether this program is newer and the daemon is one that nobody started for its own sake.
+    /// Whether this program is newer, and the daemon is not one that a user runs in a terminal.
     fn gives_way_to_this_version(&self) -> bool {
         let replaceable = match &self.started_by {
             Some(StartedBy::Command { .. } | StartedBy::Service) => true,
@@ -288,7 +288,7 @@ impl Start {
             DetachedCommand {
                 program: platform::program_path()?,
                 arguments: arguments(settings, data_dir),
-                // Not a folder that somebody wants to remove.
+                // The current directory might be removed or unmounted.
                 working_dir: std::env::home_dir().unwrap_or("/".into()),
                 stderr: RotatedFile::open_to_append(&log)?,
             }

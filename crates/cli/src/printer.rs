@@ -170,7 +170,7 @@ impl Printer {
         }
     }
 
-    /// What a person who waits is told; nobody else wants to know.
+    /// Progress for a user at a terminal; scripts do not see it.
     pub(crate) fn progress_note(text: &str) {
         if io::stderr().is_terminal() {
             write_aside(&format!("{text}\n"));

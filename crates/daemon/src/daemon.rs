@@ -23,7 +23,7 @@ use crate::http::{ApiKey, ApiKeyError, ListenError, Listeners, Routes, Server, r
 use crate::pins::{Pins, PinsError};
 use crate::started_by::StartedBy;
 
-/// How often a daemon in the background looks whether somebody uses it.
+/// How often a daemon in the background checks whether a client uses it.
 const LOOK_FOR_USE: Duration = Duration::from_millis(500);
 /// How long calls that were interrupted have until they are recorded and answered.
 const ANSWERING: Duration = Duration::from_secs(1);
@@ -182,7 +182,7 @@ async fn unused(server: &Server, engine: &Engine) {
         let patience = engine.config().exit_when_idle;
         if patience.is_some_and(|patience| since.elapsed() >= patience) {
             return tracing::info!(
-                "nobody has used the daemon for {:?}, so it ends",
+                "no client has connected for {:?} (exit_when_idle), so the daemon ends",
                 since.elapsed()
             );
         }

@@ -20,7 +20,8 @@ pub enum StartedBy {
 }
 
 impl StartedBy {
-    /// Whether nobody asked for this very process, so that another may take its place.
+    /// Whether the daemon was started only because a command needed one, so that another may take its
+    /// place.
     pub fn is_background(&self) -> bool {
         matches!(self, Self::Command { .. })
     }

@@ -20,7 +20,8 @@ pub struct DetachedCommand {
 
 impl DetachedCommand {
     /// Starts the process. It has no terminal for input, and its stdout is the returned child's, for
-    /// a word about how its start went. Nobody ends it: it calls [`leave_session`] first.
+    /// a word about how its start went. It outlives this
+    /// process: it calls [`leave_session`] first.
     #[expect(
         clippy::disallowed_methods,
         reason = "the process is meant to go on when this one has ended"

@@ -45,7 +45,7 @@ pub(crate) async fn run(
     if !started_by.is_background() {
         return serve(started_by, settings, log_file, printer).await;
     }
-    // Whoever started it waits for one word; afterwards nobody listens.
+    // The command that started it reads one line of its stdout, and no more.
     let outcome = serve(started_by, settings, log_file, printer).await;
     if let Err(failure) = &outcome {
         printer.text(&format!("{}\n", report(failure)));
@@ -65,7 +65,7 @@ async fn serve(
         })?;
     }
     let first_run = !settings.config_file().exists();
-    // Nobody who runs another command has asked for a demo.
+    // A user who runs another command has not asked for a demo.
     let loaded = if first_run && started_by.is_background() {
         crate::settings::load(&settings)?
     } else {
@@ -103,8 +103,8 @@ async fn serve(
     }
 }
 
-/// Starts the daemon. One that another command started in the background makes room for one that
-/// somebody asked for.
+/// Starts the daemon. One that another command started in the background makes room for one that a
+/// user or the service manager starts.
 async fn start(
     settings: Settings,
     loaded: &Loaded,

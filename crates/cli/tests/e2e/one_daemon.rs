@@ -160,7 +160,7 @@ async fn an_unused_one_ends_if_that_is_wanted() {
     })
     .await;
     let logs = home.cli(["logs"]).await;
-    assert!(logs.stdout.contains("nobody has used"), "{logs:?}");
+    assert!(logs.stdout.contains("no client has connected"), "{logs:?}");
 }
 
 #[tokio::test]

@@ -168,7 +168,7 @@ impl Server {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody is connected.
+    /// Whether a client is connected.
     pub(crate) fn is_in_use(&self) -> bool {
         !self.tasks.is_empty()
     }

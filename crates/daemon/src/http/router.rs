@@ -55,7 +55,7 @@ impl AppState {
 pub(crate) struct Routes {
     pub dispatch: Arc<Dispatch>,
     pub endpoints: Arc<Endpoints>,
-    /// Fires when somebody asks for the end of the daemon.
+    /// Fires when a client asks the daemon to stop.
     pub stop_wanted: CancellationToken,
     /// No request is begun once this has fired.
     pub draining: CancellationToken,

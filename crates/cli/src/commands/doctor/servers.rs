@@ -48,7 +48,7 @@ pub(super) async fn check(api: &Api, config: Option<&Config>, restart: &str, rep
     }
 }
 
-/// Looks at what can be seen of servers that nobody has started.
+/// Looks at what can be seen of servers while no daemon runs.
 pub(super) fn check_unstarted(config: &Config, report: &mut Report) {
     let mut unknown = Vec::new();
     for server in &config.mcp_servers {
@@ -63,7 +63,7 @@ pub(super) fn check_unstarted(config: &Config, report: &mut Report) {
     }
     if !unknown.is_empty() {
         let cause = format!(
-            "no daemon is running, so nobody knows whether these answer: {}",
+            "no daemon is running, so these servers were not asked: {}",
             unknown.join(", ")
         );
         let fix = report.command("restart");
